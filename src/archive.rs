@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Local};
-use serde_json::json;
+use serde_json::{Value, json};
 use swarm_state::tasks::TaskList;
 use swarm_state::tasks::archive::{ListSummary, LoopDates, archive_folder, summary_text};
 use swarm_state::template::tasks::{TASKS_PROMPT, has_progress, has_requirements, has_stories};
@@ -40,6 +40,8 @@ struct OldList {
     place: TaskDir,
     /// The existing files of [`MOVED`], and a changed prompt.
     files: Vec<(&'static str, Vec<u8>)>,
+    /// The list's branch; empty if it has none.
+    branch: String,
     /// The list, or why it is not valid.
     list: Result<TaskList, String>,
 }
@@ -55,48 +57,44 @@ pub fn run(args: &RalphArchive, out: Out) -> CommandResult {
     place.refuse_active()?;
     let old = OldList::read(place)?;
     let day = today();
-    let branch = old.list.as_ref().map(|list| list.text("branchName")).unwrap_or_default();
-    let name = archive_folder(&day, args.label.as_deref(), branch);
+    let name = archive_folder(&day, args.label.as_deref(), &old.branch);
     let dates = old.dates();
     let summary = summary_text(old.list.as_ref().map_err(String::as_str), &day, &dates);
     let folder = old.copy(&name, &summary)?;
     old.reset()?;
     let shown = shown(&folder);
-    let committed = match args.no_commit {
-        true => None,
-        false => Some(commit(&old, &folder).map_err(|error| not_committed(&shown, error))?),
+    let commit = match args.no_commit {
+        true => Err("because of --no-commit"),
+        false => match commit(&old, &folder).map_err(|error| not_committed(&shown, error))? {
+            PathsCommit::Made(id) => Ok(id),
+            PathsCommit::NoRepository => Err("since the project is not in a git repository"),
+            PathsCommit::Ignored => Err("since git ignores these files"),
+        },
     };
     let counts = old.list.as_ref().ok().map(ListSummary::of);
     if args.format == PageFormat::Json {
-        let id = match &committed {
-            Some(PathsCommit::Made(id)) => Some(id),
-            _ => None,
-        };
         let files: Vec<&str> = old.files.iter().map(|(file, _)| *file).chain([SUMMARY_FILE]).collect();
         out.json(&json!({
             "path": folder.display().to_string(), "files": files, "stories": counts.as_ref().map(|it| it.stories),
             "done": counts.as_ref().map(|it| it.done), "reviews": counts.as_ref().map(|it| it.reviews),
             "approved_at_cap": counts.as_ref().map(|it| &it.approved_at_cap),
-            "first_day": dates.first, "last_day": dates.last, "commit": id,
+            "first_day": dates.first, "last_day": dates.last, "commit": commit.as_ref().ok(),
         }))?;
-        return Ok(0);
-    }
-    out.line(&format!("archived the task list in {shown}"))?;
-    match (&counts, &old.list) {
-        (Some(ListSummary { stories, done, reviews, .. }), _) => {
+    } else {
+        out.line(&format!("archived the task list in {shown}"))?;
+        if let Some(ListSummary { stories, done, reviews, .. }) = counts {
             out.line(&format!("stories done: {done} of {stories}, reviews: {reviews}"))?;
         }
-        (None, Err(why)) => out.warn(&format!("{TASKS_FILE} is not a valid task list: {why}")),
-        (None, Ok(_)) => {}
+        commit.as_ref().map_or(Ok(()), |id| out.line(&format!("committed {id}")))?;
+    }
+    if let Err(why) = &old.list {
+        out.warn(&format!("the archived {TASKS_FILE} is not a valid task list: {why}"));
     }
     if old.has_prompt() {
         out.note(&format!("kept your {}; the archive has a copy", old.place.shown(PROMPT_FILE)));
     }
-    match committed {
-        Some(PathsCommit::Made(id)) => out.line(&format!("committed {id}"))?,
-        Some(PathsCommit::NoRepository) => out.note("not committed: the project is not a git repository"),
-        Some(PathsCommit::Ignored) => out.note("not committed: git ignores these files"),
-        None => out.note("not committed, because of --no-commit"),
+    if let Err(why) = commit {
+        out.note(&format!("not committed, {why}"));
     }
     out.hint("to plan the next feature: swarm ralph plan");
     Ok(0)
@@ -118,12 +116,15 @@ impl OldList {
             return Err(Error::invalid(message).hint("to plan a feature: swarm ralph plan"));
         }
         let list = TaskList::parse(&tasks).map_err(|fault| fault.to_string());
+        // A list that is not valid may have one.
+        let value: Value = serde_json::from_str(&tasks).unwrap_or_default();
+        let branch = value.get("branchName").and_then(Value::as_str).unwrap_or_default().to_owned();
         if let Some(prompt) =
             place.read(PROMPT_FILE)?.filter(|text| text.as_slice() != TASKS_PROMPT.as_bytes())
         {
             files.push((PROMPT_FILE, prompt));
         }
-        Ok(Self { place, files, list })
+        Ok(Self { place, files, branch, list })
     }
 
     fn has_prompt(&self) -> bool {
@@ -210,7 +211,8 @@ impl OldList {
 /// Commits the archive and the empty files.
 fn commit(old: &OldList, folder: &Path) -> Result<PathsCommit> {
     let mut paths = vec![folder.to_owned()];
-    paths.extend(MOVED.map(|file| old.place.dir.join(file)));
+    let prompt = (!old.has_prompt()).then_some(PROMPT_FILE);
+    paths.extend(MOVED.into_iter().chain(prompt).map(|file| old.place.dir.join(file)));
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     block_on(git::commit_paths(&old.place.project, &paths, &format!("chore: archive task list {name}")))?
 }

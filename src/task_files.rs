@@ -131,8 +131,8 @@ impl TaskDir {
     /// # Errors
     /// With the name of the worker and how to continue.
     pub(crate) fn refuse_active(&self) -> Result<()> {
-        let places = [Some(self.project.as_path()), self.dir.parent()];
-        let Some((path, marker)) = places.into_iter().flatten().find_map(live_marker) else { return Ok(()) };
+        let mut places = [self.project.as_path()].into_iter().chain(self.dir.ancestors().skip(1));
+        let Some((path, marker)) = places.find_map(|dir| self.live_marker(dir)) else { return Ok(()) };
         let shown = quote_path(&path);
         let (who, stop) = match &marker.worker {
             Some(worker) => {
@@ -147,6 +147,18 @@ impl TaskDir {
         let text = format!("{who} works on the task list '{}'", self.shown(""));
         Err(Error::new(ErrorCode::Conflict, text)
             .hint(format!("{stop}. If there is no such loop: rm {shown}")))
+    }
+
+    /// `.ralph-active` in a directory, if the program that wrote it still runs. Above the project, it has to name this
+    /// list.
+    fn live_marker(&self, dir: &Path) -> Option<(PathBuf, RalphMarker)> {
+        let path = dir.join(MARKER_FILE);
+        let text = files::read_bounded(&path, MAX_BYTES).ok()?;
+        let marker = RalphMarker::parse(&String::from_utf8_lossy(&text));
+        let is_near = dir == self.project || Some(dir) == self.dir.parent();
+        let named = marker.ralph_dir.as_ref().map(|named| paths::resolve(&dir.join(named)));
+        let is_ours = is_near || named == Some(paths::resolve(&self.dir));
+        (is_ours && i32::try_from(marker.pid).is_ok_and(procs::is_alive)).then_some((path, marker))
     }
 
     /// The name of the project: that of its directory.
@@ -196,13 +208,4 @@ pub(crate) fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// The current day, `2026-01-15`.
 pub(crate) fn today() -> String {
     Local::now().format("%Y-%m-%d").to_string()
-}
-
-/// `.ralph-active` in a directory, if the program that wrote it still runs.
-fn live_marker(dir: &Path) -> Option<(PathBuf, RalphMarker)> {
-    let path = dir.join(MARKER_FILE);
-    let text = files::read_bounded(&path, MAX_BYTES).ok()?;
-    let marker = RalphMarker::parse(&String::from_utf8_lossy(&text));
-    let is_live = i32::try_from(marker.pid).is_ok_and(procs::is_alive);
-    is_live.then_some((path, marker))
 }

@@ -19,7 +19,8 @@ With --tasks, swarm writes a directory `ralph` for a loop that implements and re
   progress.txt  What each iteration did and learned
   prompt.md     The prompt of each iteration; change it as you need
 
-It writes only missing files and adds .ralph-active, which exists while a loop works, to .gitignore.
+swarm writes only missing files; --force overwrites the others. It also adds .ralph-active, which exists while a \
+loop works, to .gitignore.
 
 The command prints the next commands to run.";
 

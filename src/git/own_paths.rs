@@ -68,7 +68,7 @@ pub(crate) async fn commit_days(dir: &Path, paths: &[PathBuf]) -> Result<Option<
     let text = if said.ok { said.text() } else { String::new() };
     let mut days = text.lines().filter(|line| !line.is_empty());
     let last = days.next().map(str::to_owned);
-    let first = days.last().map(str::to_owned).or_else(|| last.clone());
+    let first = days.next_back().map(str::to_owned).or_else(|| last.clone());
     Ok(first.zip(last))
 }
 

@@ -175,6 +175,14 @@ fn archive_refuses_while_a_loop_works_on_the_list() {
     ran.warns("swarm ralph pause checkout, or swarm kill checkout").warns("rm ");
     fs::create_dir(world.work().join("sub")).unwrap();
     archive(&world, &["--cwd", "sub", "--ralph-dir", "ralph"]).code(1).warns("worker 'checkout'");
+    // Above the project, the loop may work on another list.
+    world.swarm(&["ralph", "init", "--tasks", "--cwd", "sub"]).ok();
+    world.write("sub/ralph/prd.md", "A part\n");
+    world
+        .write(".ralph-active", &format!("{{\"pid\": {}, \"ralphDir\": \"sub/ralph\"}}", std::process::id()));
+    archive(&world, &["--cwd", "sub"]).code(1).warns("works on the task list 'sub/ralph'");
+    world.write(".ralph-active", &marker(std::process::id()));
+    archive(&world, &["--cwd", "sub", "--no-commit"]).ok();
     assert_eq!((archives(&world), read(&world, "ralph/tasks.json")), (vec![], list()));
     world.write(".ralph-active", &marker(u32::MAX));
     archive(&world, &[]).ok();
@@ -184,13 +192,13 @@ fn archive_refuses_while_a_loop_works_on_the_list() {
 fn archive_without_a_commit_says_why() {
     let world = World::new();
     planned(&world);
-    archive(&world, &[]).ok().warns("not committed: the project is not a git repository");
+    archive(&world, &[]).ok().warns("not committed, since the project is not in a git repository");
     drop(world.repo("work"));
     planned(&world);
     archive(&world, &["--no-commit", "--label", "b"]).ok().warns("not committed, because of --no-commit");
     planned(&world);
     world.write(".gitignore", ".ralph-active\nralph*\n");
-    archive(&world, &["--label", "c"]).ok().warns("not committed: git ignores these files");
+    archive(&world, &["--label", "c"]).ok().warns("not committed, since git ignores these files");
     assert_eq!(git(&world, &["log", "--format=%s"]), "start\n");
 
     world.write(".gitignore", ".ralph-active\n");
@@ -232,7 +240,7 @@ fn archive_accepts_a_broken_list_and_links() {
     world.write("requirements", "Shared");
     fs::remove_file(world.work().join("ralph/prd.md")).unwrap();
     symlink("../requirements", world.work().join("ralph/prd.md")).unwrap();
-    let ran = archive(&world, &["--format", "json"]).ok().json();
+    let ran = archive(&world, &["--format", "json"]).ok().warns("not committed, since").json();
     assert_eq!((&ran["stories"], &ran["commit"]), (&Value::Null, &Value::Null));
     let folder = only(&world);
     assert_eq!(read(&world, &format!("{folder}/tasks.json")), "{broken");
