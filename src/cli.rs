@@ -24,6 +24,7 @@ mod service;
 mod session;
 mod spawn;
 mod task_files;
+mod task_list;
 mod unknown;
 mod worker;
 
@@ -47,6 +48,7 @@ pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatu
 pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
 pub use spawn::{LoopArgs, PromptArgs, RestartArgs, Route, Spawn};
 pub use task_files::{RalphArchive, RalphInit, RalphPlan};
+pub use task_list::TaskListArgs;
 pub use unknown::explain;
 pub use worker::{Attach, Kill, Logs, Ls, OneWorker, Peek, Respawn, Send, StatusArgs, WhichStatus};
 

@@ -34,6 +34,7 @@ mod report;
 mod spawn_params;
 mod subscription;
 mod tail;
+mod task_list;
 mod typed_path;
 mod verbs;
 mod worker;

@@ -36,6 +36,7 @@ mod repo;
 mod run;
 mod settle;
 mod snapshot;
+mod status;
 #[cfg(test)]
 mod tests;
 
@@ -53,6 +54,7 @@ pub(crate) use settle::settle_worktree;
 pub(crate) use snapshot::{
     TreeSnapshot, changed_between, diff, diff_stat, exclude, nested, restore, snapshot, tree,
 };
+pub(crate) use status::status;
 
 /// The first line in the reflog of a branch that swarm made.
 const MADE_BY: &str = "swarm: made for worker";

@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use chrono::Local;
+pub(crate) use swarm_state::tasks::gate::{PRD_FILE, TASKS_FILE};
 use swarm_state::tasks::marker::{MARKER_FILE, RalphMarker};
 use swarm_state::template::tasks::{PRD, PROGRESS, TASKS_PROMPT, TemplateValues, fill, tasks_file};
 
@@ -17,10 +18,6 @@ use crate::paths;
 use crate::procs;
 use crate::shell::{quote, quote_path};
 
-/// The requirements.
-pub(crate) const PRD_FILE: &str = "prd.md";
-/// The stories.
-pub(crate) const TASKS_FILE: &str = "tasks.json";
 /// The log of the iterations.
 pub(crate) const PROGRESS_FILE: &str = "progress.txt";
 /// The prompt of each iteration.

@@ -73,6 +73,7 @@ mod strange;
 mod submodules;
 mod survivors;
 mod sweeping;
+mod task_loops;
 mod tasks_archive;
 mod tasks_init;
 mod tidy;

@@ -73,6 +73,12 @@ pub struct Profile {
     /// none is needed or known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub permission_flags: Vec<String>,
+    /// The arguments with which it works without permission prompts; empty where none is needed or known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unattended_args: Vec<String>,
+    /// The variable without which it refuses these arguments when root starts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root_variable: Option<String>,
     /// Files in which the user may have decided the same: in the project, or below `~/`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub permission_files: Vec<String>,
@@ -152,6 +158,8 @@ impl Profile {
             outage: vec![],
             record_args: vec![],
             permission_flags: vec![],
+            unattended_args: vec![],
+            root_variable: None,
             permission_files: vec![],
             hooks: HookStyle::Off,
             model_flag: None,
@@ -226,9 +234,7 @@ impl Profile {
         }
         cmd
     }
-}
 
-impl Profile {
     /// The command for a conversation in the user's terminal that begins with `prompt`; `None` if the command works on
     /// an argument and exits.
     pub fn command_for_chat(&self, cmd: &[String], prompt: &str) -> Option<Vec<String>> {
@@ -257,9 +263,7 @@ impl Profile {
         let has_value = cmd.get(at + 1).is_some_and(|next| !next.starts_with('-'));
         (self.one_shot_takes_prompt && !has_value).then_some(at)
     }
-}
 
-impl Profile {
     /// Whether a cost limit can be held: the command tells its cost, or its tokens have prices.
     pub fn knows_cost(&self) -> bool {
         self.tells_cost || self.price(Usage::default()).is_some()
@@ -340,6 +344,14 @@ impl Profile {
         let at = self.place_of_flags(&cmd);
         cmd.splice(at..at, [flag.clone(), model.to_owned()]);
         Some(cmd)
+    }
+
+    /// The command with the arguments for work without permission prompts.
+    pub fn command_unattended(&self, cmd: &[String]) -> Vec<String> {
+        let mut cmd = cmd.to_vec();
+        let at = self.place_of_flags(&cmd);
+        cmd.splice(at..at, self.unattended_args.iter().cloned());
+        cmd
     }
 
     /// Returns the index for a flag that the subcommand must accept too: directly after the program and the word that

@@ -1,0 +1,70 @@
+//! Builds the parts of a spawn that a task list needs: the gate, the model and the permissions of the agent.
+//!
+//! Used by [`super::spawn_params`].
+
+use std::path::Path;
+
+use swarm_state::profiles::Profile;
+use swarm_state::promise::Promise;
+use swarm_state::tasks::gate::TaskGate;
+use swarm_state::tasks::{REVIEW_CAP, ReviewOptions};
+
+use super::typed_path::absolute;
+use crate::cli::TaskListArgs;
+use crate::error::{Error, Result};
+use crate::paths;
+
+/// The tag that an agent prints when it believes that every story is approved, unless `--promise` sets another.
+const TASKS_PROMISE: &str = "COMPLETE";
+
+/// The gate of a task list; `None` without `--ralph-dir`. `root` is the worker's directory.
+pub(super) fn task_gate(args: &TaskListArgs, promise: Option<&str>, root: &Path) -> Result<Option<TaskGate>> {
+    let Some(typed) = &args.ralph_dir else { return Ok(None) };
+    let promise = Promise::new(promise.unwrap_or(TASKS_PROMISE));
+    let promise =
+        promise.map_err(|e| Error::usage(format!("--promise: {e}")).hint("example: --promise COMPLETE"))?;
+    let dir = absolute(typed)?;
+    // With --cwd, the directory is often given relative to that one.
+    let dir = if dir.is_dir() || typed.is_absolute() { dir } else { root.join(typed) };
+    if !dir.is_dir() {
+        return Err(Error::invalid(format!("--ralph-dir: no such directory: {}", dir.display()))
+            .hint("to create it: swarm ralph init --tasks"));
+    }
+    let (dirs, roots) = ([paths::resolve(&dir), dir.clone()], [paths::resolve(root), root.to_owned()]);
+    let inside = dirs.iter().find_map(|dir| roots.iter().find_map(|root| dir.strip_prefix(root).ok()));
+    let dir = inside.and_then(Path::to_str).filter(|dir| !dir.is_empty()).ok_or_else(|| {
+        Error::usage(format!("--ralph-dir '{}' is not below {}", typed.display(), root.display()))
+            .hint("the task list is in a directory of the project, such as ralph; --cwd sets the project")
+    })?;
+    let review_cap = args.review_cap.map_or(REVIEW_CAP, u64::from);
+    let review = ReviewOptions { skip_review: args.skip_review, review_cap };
+    Ok(Some(TaskGate { dir: dir.to_owned(), review, promise }))
+}
+
+/// The agent's command with the model and the permissions that were requested.
+pub(super) fn agent_command(args: &TaskListArgs, profile: &Profile, cmd: Vec<String>) -> Result<Vec<String>> {
+    let mut cmd = cmd;
+    if let Some(model) = &args.model {
+        cmd = profile.command_with_model(&cmd, model).ok_or_else(|| {
+            Error::usage(format!("--model: swarm cannot set the model of '{}'", profile.name))
+                .hint("set the model in the command itself, after --")
+        })?;
+    }
+    let is_wanted = args.unattended || args.ralph_dir.is_some();
+    if args.no_unattended || !is_wanted || !profile.lacks_permissions(&cmd) {
+        return Ok(cmd);
+    }
+    if profile.unattended_args.is_empty() {
+        return Ok(cmd);
+    }
+    if let Some(variable) = &profile.root_variable
+        && nix::unistd::geteuid().is_root()
+        && std::env::var_os(variable).is_none()
+    {
+        let flag = profile.unattended_args.join(" ");
+        return Err(Error::invalid(format!("{} refuses {flag} for root", profile.name)).hint(format!(
+            "run swarm as another user; in a container or a VM, set {variable}=1; or use --no-unattended"
+        )));
+    }
+    Ok(profile.command_unattended(&cmd))
+}
