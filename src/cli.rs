@@ -23,6 +23,7 @@ mod ralph;
 mod service;
 mod session;
 mod spawn;
+mod task_files;
 mod task_list;
 mod unknown;
 mod worker;
@@ -40,12 +41,13 @@ pub use json_errors::{requests_json, usage_error};
 pub use looping::Loop;
 pub(crate) use ralph::LOOP_KEYS;
 pub use ralph::{
-    RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphInit, RalphLogs, RalphLs, RalphPause,
+    RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphLogs, RalphLs, RalphPause,
     RalphRestore, RalphResume, RalphSet, RalphStatus, ReportArgs, ReportFormat, Why,
 };
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
 pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
 pub use spawn::{LoopArgs, PromptArgs, RestartArgs, Route, Spawn};
+pub use task_files::{RalphArchive, RalphInit, RalphPlan};
 pub use task_list::TaskListArgs;
 pub use unknown::explain;
 pub use worker::{Attach, Kill, Logs, Ls, OneWorker, Peek, Respawn, Send, StatusArgs, WhichStatus};
@@ -77,6 +79,7 @@ Loops (\"ralph loops\": swarm starts the agent again, with a fresh context):
   why            Explain a worker's state and suggest the next step
   report         Summarize each iteration of a loop
   ralph init     Write PROMPT.md and TODO.md   ralph template  Print it
+  ralph plan     Plan a task list              ralph archive   Archive one
   ralph status   Show a loop's progress        ralph ls        List loops
   ralph pause    Pause after this iteration    ralph resume    Resume a loop
   ralph logs     Print a loop's log            ralph set       Change a setting
@@ -90,9 +93,8 @@ Loops inside a session that you started yourself (install the hooks first):
 
 Service:
   daemon       Manage the daemon             config         Manage the settings
-  doctor       Find problems and suggest fixes
+  doctor       Find problems, suggest fixes  completions    Print a shell script
   demo         Run a complete loop in seconds with a built-in agent
-  completions  Print a shell completion script
 
 Options:
   -c, --config <FILE>  Settings file, read last; it overrides the others

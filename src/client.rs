@@ -5,11 +5,11 @@
 //! each; a sub-verb has its own file. The other modules are what several verbs share.
 //!
 //! The client reads the settings and the files that the user names, through [`crate::settings`] and [`crate::paths`].
-//! It writes the start of the daemon's log and which release it has reported ([`connect`]), PROMPT.md and TODO.md
-//! (`ralph init`), and a new settings file (`config edit`). Everything else is on the wire.
+//! It writes the start of the daemon's log and which release it has reported ([`connect`]), PROMPT.md and TODO.md or
+//! the files of a task list (`ralph init`), and a new settings file (`config edit`). Everything else is on the wire.
 //! Commands that work without a daemon are not here: [`crate::session`], [`crate::hooks`], [`crate::doctor`],
-//! [`crate::demo`]. Deliberately absent: the daemon's files, git, and ending processes (except an old daemon, in
-//! `daemon restart`).
+//! [`crate::demo`], [`crate::archive`]. Deliberately absent: the daemon's files, git, and ending processes (except an
+//! old daemon, in `daemon restart`).
 
 use std::path::PathBuf;
 

@@ -1,6 +1,7 @@
 //! Runs git: makes and removes worktrees, and takes snapshots of them. No other module runs git.
 //!
 //! The daemon's runs use it: a worker gets a worktree and a branch, which are removed later if nothing would be lost.
+//! `swarm ralph archive` commits with it, and only the paths of the archive.
 //! This module never uses `-D`, a stash, or a checkout or reset in a user's tree. It never uses `--force` that the
 //! user did not request, and never removes anything while the repository is in a state that makes git misread it. One
 //! exception: git removes a worktree with submodules only with `--force`. Right before that, swarm checks everything
@@ -30,6 +31,7 @@ mod ignored;
 mod leftovers;
 mod listing;
 mod losses;
+mod own_paths;
 mod repo;
 mod run;
 mod settle;
@@ -44,6 +46,7 @@ pub(crate) use clear::clear_snapshots;
 pub(crate) use ignored::{ignored, tracked};
 pub(crate) use leftovers::{Leftover, is_merged, leftovers, version};
 pub(crate) use losses::losses;
+pub(crate) use own_paths::{PathsCommit, commit_days, commit_paths};
 use repo::{Repo, check_branch, same_path};
 pub(crate) use run::is_below_ours;
 use run::{GitOutput, LONG_TIMEOUT, SHORT_TIMEOUT, git, git_patient};

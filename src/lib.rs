@@ -24,8 +24,8 @@
 //! * Nothing is started before it is written down.
 //! * An unknown exit is never a success. A tmux that does not answer never means that an agent is dead.
 //! * Only [`out`] prints. Only [`tmux`], [`git`], [`checks`], [`wrapper`], [`demo`] and the client's `connect`,
-//!   `attach` and `config edit` start processes. `client` imports none of `daemon`, `store`, `git`, `hooks` and
-//!   `session`, and `protocol` does not access the disk. A test reads the imports and holds this.
+//!   `attach`, `config edit` and `ralph plan` start processes. `client` imports none of `daemon`, `store`, `git`,
+//!   `hooks` and `session`, and `protocol` does not access the disk. A test reads the imports and holds this.
 //!
 //! # Reading order
 //!
@@ -42,10 +42,12 @@
 //! * `runtime`: the runtime and the signals of a command
 //! * [`settings`], [`client`], [`out`], [`mod@cli`]: the command line
 //! * `client::json`: the objects of `--format json`
+//! * `task_files`, [`archive`]: the files of a task list in a project, and archiving them
 //! * [`doctor`]: checks the whole installation and changes nothing
 //! * [`error`]: the error type, its codes and exit statuses
 #![warn(missing_docs)]
 
+pub mod archive;
 pub mod checks;
 pub mod cli;
 pub mod client;
@@ -77,5 +79,6 @@ mod shell;
 mod signed;
 mod since;
 pub mod store;
+mod task_files;
 pub mod tmux;
 pub mod wrapper;

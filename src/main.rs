@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use swarm::cli::{Cli, Command, DaemonArgs, DaemonCommand};
+use swarm::cli::{Cli, Command, DaemonArgs, DaemonCommand, RalphArgs, RalphCommand};
 use swarm::out::{CommandResult, Failure, Out};
 use swarm::paths::Paths;
 use swarm::settings::Settings;
-use swarm::{cli, client, daemon, demo, doctor, hooks, session, store, wrapper};
+use swarm::{archive, cli, client, daemon, demo, doctor, hooks, session, store, wrapper};
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
@@ -77,6 +77,9 @@ fn dispatch(cli: Cli) -> CommandResult {
         Command::Daemon(DaemonArgs { command: DaemonCommand::Run(run) }) => {
             daemon::run(daemon::RunOptions { ready_on_stdout: run.ready_on_stdout })?;
             Ok(0)
+        }
+        Command::Ralph(RalphArgs { command: RalphCommand::Archive(args) }) => {
+            archive::run(&args, Out::from_env())
         }
         Command::Session(args) => session::verbs::run(args.command, Out::from_env()),
         // Only for `swarm hook --help`.

@@ -136,7 +136,7 @@ impl HookAgent {
 pub(super) const PLUGIN_LONG: &str = "\
 Manage agent plugins that add loop commands.\n\n\
 For Claude Code, install writes two plugins, swarm and do-it, into a directory that is a plugin marketplace. It names \
-the marketplace in the settings file of the scope, enables both plugins, and puts the commands /ralph-loop, /ulw-loop \
+the marketplace in the settings file of the scope, enables both plugins, and puts the commands /ralph-loop, /ralph-plan, /ulw-loop \
 and /cancel-ralph into .claude/commands. The plugins include the hooks. If a file of the same name exists that swarm \
 did not write, nothing is installed. A running session does not see the plugins. The first new session may print \
 'Unknown command' until it has loaded the marketplace.\n\n\
@@ -150,6 +150,7 @@ Commands in Claude Code:
                      Start a loop
   /ulw-loop \"TASK\"   Start a loop with the ultrawork instructions in each turn
   /cancel-ralph      Cancel the loop
+  /ralph-plan        Plan a task list for swarm spawn --ralph --ralph-dir
   /do-it:ralph [MAX_ITERATIONS]
                      Work through the specs of a do-it project
   /do-it:cancel-ralph

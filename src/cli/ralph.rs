@@ -8,6 +8,7 @@ use swarm_state::model::WorkerName;
 
 use super::format::{Format, PageFormat};
 use super::number::whole;
+use super::task_files::{self, RalphArchive, RalphInit, RalphPlan};
 use crate::since::parse_time;
 
 /// The help of `ralph` in long form and in its man page.
@@ -44,12 +45,15 @@ pub struct RalphArgs {
 /// Every verb of `swarm ralph`.
 #[derive(Debug, Subcommand)]
 pub enum RalphCommand {
-    /// Write a starter PROMPT.md and TODO.md
-    #[command(long_about = "Write a starter PROMPT.md and TODO.md.\n\n\
-        The prompt makes the agent do one task of TODO.md in each iteration, check it off and commit. When every task \
-        is checked off, the agent prints `All tasks complete`. An existing TODO.md is not changed. The command prints \
-        the next command to run.")]
+    /// Write a starter PROMPT.md and TODO.md, or a task list
+    #[command(long_about = task_files::INIT_LONG, after_long_help = task_files::INIT_EXAMPLES)]
     Init(RalphInit),
+    /// Plan the stories of a task list with an agent
+    #[command(long_about = task_files::PLAN_LONG, after_long_help = task_files::PLAN_EXAMPLES)]
+    Plan(RalphPlan),
+    /// Archive a finished task list and start a new one
+    #[command(long_about = task_files::ARCHIVE_LONG)]
+    Archive(RalphArchive),
     /// Print the starter prompt
     Template,
     /// Show a loop's progress
@@ -130,14 +134,6 @@ Examples:
         The snapshots of a loop are deleted with its state if a branch of yours has the files of the last one; see \
         swarm clean --help.")]
     Clean(RalphClean),
-}
-
-/// `swarm ralph init`
-#[derive(Debug, Args)]
-pub struct RalphInit {
-    /// Overwrite an existing PROMPT.md
-    #[arg(long)]
-    pub force: bool,
 }
 
 /// `swarm ralph status`

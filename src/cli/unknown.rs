@@ -29,7 +29,8 @@ const START: &str = "to start an agent: swarm spawn -- COMMAND; to run it until 
 const LOOP: &str = "swarm loop 'fix the tests' --check 'make test' -- claude -p";
 
 /// The words that swarm has no command for, and the hint for each.
-const HINTS: [(&str, &str); 17] = [
+const HINTS: [(&str, &str); 19] = [
+    ("archive", "to archive a finished task list: swarm ralph archive"),
     ("diff", "to show what a loop changed: swarm ralph diff NAME"),
     ("follow", FOLLOW),
     ("init", "to write a starter PROMPT.md: swarm ralph init"),
@@ -37,6 +38,7 @@ const HINTS: [(&str, &str); 17] = [
     ("log", "to print a worker's output: swarm logs NAME"),
     ("new", START),
     ("pause", "to pause a loop: swarm ralph pause NAME"),
+    ("plan", "to plan a task list: swarm ralph plan"),
     ("ps", LIST),
     ("restart", "to start a worker again: swarm respawn NAME"),
     ("resume", "to resume a loop: swarm ralph resume NAME"),

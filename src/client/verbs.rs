@@ -34,6 +34,7 @@ mod ralph_init;
 mod ralph_logs;
 mod ralph_ls;
 mod ralph_pause;
+mod ralph_plan;
 mod ralph_restore;
 mod ralph_resume;
 mod ralph_set;
@@ -97,6 +98,10 @@ async fn call_worker(
 async fn run_ralph(ctx: &ClientContext, command: RalphCommand) -> CommandResult {
     match command {
         RalphCommand::Init(args) => ralph_init::run(ctx, &args),
+        RalphCommand::Plan(args) => ralph_plan::run(ctx, &args),
+        RalphCommand::Archive(_) => {
+            Err(Error::new(ErrorCode::Internal, "`main` carries this command out itself").into())
+        }
         RalphCommand::Template => ralph_template::run(ctx),
         RalphCommand::Status(args) => ralph_status::run(ctx, &args).await,
         RalphCommand::Pause(args) => ralph_pause::run(ctx, &args).await,

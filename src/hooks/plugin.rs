@@ -40,6 +40,7 @@ const FILES: &[(&str, &str)] = files![
     "swarm/commands/ralph-loop.md",
     "swarm/commands/ulw-loop.md",
     "swarm/hooks/hooks.json",
+    "swarm/skills/ralph-plan/SKILL.md",
     "do-it/.claude-plugin/plugin.json",
     "do-it/README.md",
     "do-it/commands/cancel-ralph.md",
@@ -57,6 +58,14 @@ const OPENCODE_PROGRAM: &str = "const PROGRAM = \"swarm\";";
 
 /// The folder of the commands with short names.
 const BARE: &str = "swarm/commands/";
+
+/// The skill that also gets a command with a short name.
+const BARE_SKILL: (&str, &str) = ("swarm/skills/ralph-plan/SKILL.md", "ralph-plan.md");
+
+/// The short name of a file, if it is a command.
+fn bare_name(path: &'static str) -> Option<&'static str> {
+    path.strip_prefix(BARE).or_else(|| (path == BARE_SKILL.0).then_some(BARE_SKILL.1))
+}
 
 /// A file to install.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -240,7 +249,7 @@ fn plan(
                 .into_iter()
                 .map(|(path, text)| Item { path: market.join(path), text })
                 .collect::<Vec<_>>();
-            let bare = FILES.iter().filter_map(|(path, text)| Some((path.strip_prefix(BARE)?, text)));
+            let bare = FILES.iter().filter_map(|(path, text)| Some((bare_name(path)?, text)));
             items.extend(
                 bare.map(|(name, text)| Item { path: commands.join(name), text: (*text).to_owned() }),
             );
@@ -410,6 +419,12 @@ mod tests {
     fn the_contract_of_the_skill_is_the_built_in_one() {
         let (_, text) = FILES.iter().find(|(path, _)| path.ends_with("/PROMPT.md")).unwrap();
         assert_eq!(*text, include_str!("../../state/src/session/contract.md"));
+    }
+
+    #[test]
+    fn the_planning_skill_is_the_prompt_of_ralph_plan() {
+        let (_, text) = FILES.iter().find(|(path, _)| *path == BARE_SKILL.0).unwrap();
+        assert_eq!(*text, swarm_state::template::tasks::PLAN_SKILL);
     }
 
     /// Claude Code caches a plugin by its version, so each release needs its own version.

@@ -40,7 +40,7 @@ pub(super) enum KeyKind {
 }
 
 /// Every key of `[agents.NAME]`, the field of [`Profile`] that it sets, and its type.
-pub(super) const KEYS: [(&str, &str, KeyKind); 28] = [
+pub(super) const KEYS: [(&str, &str, KeyKind); 29] = [
     ("commands", "commands", KeyKind::Texts),
     ("one_shot", "one_shot", KeyKind::Texts),
     ("bare_one_shot", "bare_one_shot", KeyKind::Flag),
@@ -61,6 +61,7 @@ pub(super) const KEYS: [(&str, &str, KeyKind); 28] = [
     ("interactive_via", "interactive_via", KeyKind::Via),
     ("one_shot_via", "one_shot_via", KeyKind::Via),
     ("arg_flag", "arg_flag", KeyKind::Text),
+    ("chat_flag", "chat_flag", KeyKind::Text),
     ("end_of_options", "end_of_options", KeyKind::Flag),
     ("ready", "ready", KeyKind::Patterns),
     ("input", "input", KeyKind::Patterns),

@@ -10,6 +10,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub mod archive;
 pub mod enforce;
 pub mod gate;
 pub mod history;

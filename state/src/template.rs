@@ -1,6 +1,9 @@
 //! The files that `swarm ralph init` writes: a starter prompt and a list of tasks.
 //!
-//! `swarm ralph template` prints the prompt. Deliberately absent: writing the files, which the client does.
+//! `swarm ralph template` prints the prompt. The files of `swarm ralph init --tasks` are in [`tasks`]. Deliberately
+//! absent: writing the files, which the client does.
+
+pub mod tasks;
 
 /// The text that the agent prints when no task is left. [`PROMPT_TEMPLATE`] ends with it.
 pub const DONE_TEXT: &str = "All tasks complete";

@@ -22,7 +22,7 @@ fn schemas() -> Schema {
 }
 
 /// Each verb, and the definition of what it prints. A verb of `LINES` prints one object on each line.
-const VERBS: [(&str, &str); 32] = [
+const VERBS: [(&str, &str); 33] = [
     ("clean", "clean"),
     ("config show", "config_show"),
     ("daemon status", "daemon_status"),
@@ -35,6 +35,7 @@ const VERBS: [(&str, &str); 32] = [
     ("ls", "ls"),
     ("peek", "peek"),
     ("ralph approve", "ralph_approve"),
+    ("ralph archive", "ralph_archive"),
     ("ralph clean", "ralph_clean"),
     ("ralph diff", "ralph_diff"),
     ("ralph logs", "ralph_logs"),
@@ -60,7 +61,7 @@ const VERBS: [(&str, &str); 32] = [
 const LINES: [&str; 7] = ["clean", "events", "kill", "ralph pause", "ralph resume", "send", "wait"];
 
 /// Verbs that print nothing that a program would read.
-const WITHOUT_JSON: [&str; 18] = [
+const WITHOUT_JSON: [&str; 19] = [
     "attach",
     "completions",
     "config check",
@@ -77,6 +78,7 @@ const WITHOUT_JSON: [&str; 18] = [
     "plugin install",
     "plugin uninstall",
     "ralph init",
+    "ralph plan",
     "ralph template",
     "session cancel",
 ];
@@ -189,6 +191,10 @@ fn every_verb_prints_the_described_objects() {
     seen.run("ralph clean", &["--all"], 0);
     let cleaned = seen.run("clean", &["--all"], 1);
     assert_eq!(cleaned[2]["error"]["code"], "conflict", "its worktree has work");
+
+    world.swarm(&["ralph", "init", "--tasks"]).ok();
+    std::fs::write(world.work().join("ralph/prd.md"), "A shop").unwrap();
+    assert_eq!(seen.run("ralph archive", &[], 0)[0]["stories"], Value::Null, "its list is not valid");
 
     sessions(&mut seen);
     world.swarm(&["daemon", "stop"]).ok();

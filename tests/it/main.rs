@@ -75,6 +75,8 @@ mod survivors;
 mod sweeping;
 mod task_loops;
 mod task_stops;
+mod tasks_archive;
+mod tasks_init;
 mod tidy;
 mod tmux;
 mod trees;

@@ -9,6 +9,8 @@ use crate::world::{Ran, SWARM, World};
 
 const BARE: [&str; 3] = ["cancel-ralph.md", "ralph-loop.md", "ulw-loop.md"];
 
+const SKILL: &str = "swarm/skills/ralph-plan/SKILL.md";
+
 #[track_caller]
 fn plugin(world: &World, args: &[&str]) -> Ran {
     world.swarm(&[&["plugin"], args].concat())
@@ -43,6 +45,8 @@ fn the_plugins_are_written_enabled_and_taken_away_again() {
         let bare = fs::read_to_string(claude.join("commands").join(name)).unwrap();
         assert_eq!(bare, fs::read_to_string(market.join("swarm/commands").join(name)).unwrap());
     }
+    let skill = fs::read_to_string(market.join(SKILL)).unwrap();
+    assert_eq!(fs::read_to_string(claude.join("commands/ralph-plan.md")).unwrap(), skill);
     for name in ["swarm", "do-it"] {
         let hooks = value(&market.join(name).join("hooks/hooks.json"));
         let line = hooks["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap().to_owned();

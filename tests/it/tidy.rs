@@ -102,6 +102,7 @@ fn few_modules_start_processes() {
             "src/client/connect/start.rs",
             "src/client/verbs/attach.rs",
             "src/client/verbs/config_edit.rs",
+            "src/client/verbs/ralph_plan.rs",
             "src/demo",
         ]
         .iter()

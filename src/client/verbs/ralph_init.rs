@@ -1,4 +1,4 @@
-//! `swarm ralph init`: write a starter PROMPT.md and TODO.md.
+//! `swarm ralph init`: write a starter PROMPT.md and TODO.md, or the files of a task list ([`tasks`]).
 //!
 //! Standard output has the documented line about PROMPT.md. Everything else goes to standard error, so that a script
 //! that reads the output is not affected.
@@ -13,10 +13,15 @@ use crate::client::context::ClientContext;
 use crate::error::Error;
 use crate::out::CommandResult;
 
+mod tasks;
+
 const PROMPT_FILE: &str = "PROMPT.md";
 const TODO_FILE: &str = "TODO.md";
 
 pub(super) fn run(ctx: &ClientContext, args: &RalphInit) -> CommandResult {
+    if args.tasks {
+        return tasks::run(ctx, args);
+    }
     let there = std::fs::symlink_metadata(PROMPT_FILE).is_ok();
     match write(PROMPT_FILE, PROMPT_TEMPLATE, args.force) {
         Ok(()) if there => ctx.out.line("created PROMPT.md (overwritten)")?,

@@ -38,6 +38,9 @@ pub struct Profile {
     pub one_shot_via: PromptVia,
     /// The flag that precedes the prompt on the `arg` route, where one is needed.
     pub arg_flag: Option<String>,
+    /// The flag that precedes the first prompt of a conversation, where the prompt is not a plain argument.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chat_flag: Option<String>,
     /// The command takes `--` as the end of its options, so a prompt may begin with `-` behind it.
     pub end_of_options: bool,
     /// The flag that names a new session, so that its transcript can be found.
@@ -143,6 +146,7 @@ impl Profile {
             interactive_via: PromptVia::Auto,
             one_shot_via: PromptVia::Stdin,
             arg_flag: None,
+            chat_flag: None,
             // Nobody knows whether the command takes `--`; a script would see it as its argument.
             end_of_options: false,
             session_flag: None,
@@ -230,9 +234,18 @@ impl Profile {
         }
         cmd
     }
-}
 
-impl Profile {
+    /// The command for a conversation in the user's terminal that begins with `prompt`; `None` if the command works on
+    /// an argument and exits.
+    pub fn command_for_chat(&self, cmd: &[String], prompt: &str) -> Option<Vec<String>> {
+        let exits = self.arg_flag.as_ref().is_some_and(|flag| self.one_shot.contains(flag));
+        if self.is_one_shot(cmd) || (exits && self.chat_flag.is_none()) {
+            return None;
+        }
+        let flag = self.chat_flag.clone().or_else(|| self.arg_flag.clone());
+        Some(Self { arg_flag: flag, one_shot: vec![], ..self.clone() }.command_with_prompt(cmd, prompt))
+    }
+
     /// The command for the `stdin` route: a word that needs the prompt as its value and has none is a usage error,
     /// and a standard input that is not a terminal makes such a command run once without the word.
     pub fn command_for_stdin(&self, cmd: &[String]) -> Vec<String> {
@@ -250,9 +263,7 @@ impl Profile {
         let has_value = cmd.get(at + 1).is_some_and(|next| !next.starts_with('-'));
         (self.one_shot_takes_prompt && !has_value).then_some(at)
     }
-}
 
-impl Profile {
     /// Whether a cost limit can be held: the command tells its cost, or its tokens have prices.
     pub fn knows_cost(&self) -> bool {
         self.tells_cost || self.price(Usage::default()).is_some()

@@ -139,6 +139,8 @@ fn opencode() -> Profile {
         commands: words(&["opencode"]),
         one_shot: words(&["run"]),
         bare_one_shot: true,
+        // Its plain argument is a directory.
+        chat_flag: Some("--prompt".into()),
         tells_cost: true,
         record_args: words(&["--format", "json"]),
         model_flag: Some("--model".into()),
@@ -193,6 +195,7 @@ fn gemini() -> Profile {
         one_shot: words(&["-p", "--prompt"]),
         one_shot_takes_prompt: true,
         arg_flag: Some("--prompt".into()),
+        chat_flag: Some("--prompt-interactive".into()),
         unattended_args: words(&["--yolo"]),
         permission_flags: words(&["--yolo", "--approval-mode", "--allowed-tools", "-y"]),
         permission_files: words(&[".gemini/settings.json", "~/.gemini/settings.json"]),

@@ -235,3 +235,23 @@ fn what_shows_text_prints_no_record() {
     assert!(!shows(&["gemini", "--output-format", "json"], PromptVia::Stdin));
     assert!(!shows(&["./agent.sh"], PromptVia::Paste), "whatever that is");
 }
+
+#[test]
+fn a_conversation_begins_with_a_prompt_where_the_agent_can() {
+    let chat = |command: &str| {
+        let command = cmd(command);
+        find(&table(), &command).command_for_chat(&command, "plan it").map(|cmd| cmd.join(" "))
+    };
+    for (command, expected) in [
+        ("claude --model opus", Some("claude --model opus plan it")),
+        ("codex", Some("codex plan it")),
+        ("opencode", Some("opencode --prompt plan it")),
+        ("gemini", Some("gemini --prompt-interactive plan it")),
+        ("./agent.sh", Some("./agent.sh plan it")),
+        ("aider", None),
+        ("claude -p", None),
+        ("codex exec", None),
+    ] {
+        assert_eq!(chat(command).as_deref(), expected, "{command}");
+    }
+}
