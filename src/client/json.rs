@@ -131,6 +131,9 @@ pub(super) fn cause(cause: &Cause) -> Value {
         }
         _ => {}
     }
+    if matches!(cause, Cause::Paused { .. }) {
+        fields.fill(&["detail"], Value::Null);
+    }
     if matches!(cause, Cause::Stopped { .. } | Cause::Backoff { .. }) {
         fields.fill(&["failure"], Value::Null);
     }
@@ -262,7 +265,7 @@ fn iteration(it: &Iteration) -> Value {
         of.rename("cost", "cost_usd");
         of.set("cost_usd", verdict.cost.map(usd));
         of.set("checks", checks(&verdict.checks));
-        of.fill(&["promise_seen", "api_error", "unseen"], Value::Null);
+        of.fill(&["promise_seen", "api_error", "unseen", "cannot_check"], Value::Null);
         of.fill(&["transcript_lost", "worked", "tries_spent"], false);
         of.fill(&["changed_tests", "changed_in_checks"], json!([]));
         of.set("proofs", proofs(&verdict.proofs));

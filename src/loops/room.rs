@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use swarm_state::ignored::is_generated;
 use walkdir::{DirEntry, WalkDir};
 
-use super::protect;
+use super::{hidden, protect};
 use crate::error::{Error, Result};
 use crate::{git, paths};
 
@@ -130,8 +130,7 @@ impl Room {
         let (from, to) = (from.to_owned(), self.cwd.clone());
         let laid = blocking("cannot copy the hidden files", move || {
             let mut laid = BTreeMap::new();
-            let is_repository = |entry: &DirEntry| entry.depth() == 1 && entry.file_name() == ".git";
-            for entry in WalkDir::new(&from).min_depth(1).into_iter().filter_entry(|e| !is_repository(e)) {
+            for entry in hidden::files(&from) {
                 let entry = entry?;
                 let Ok(file) = entry.path().strip_prefix(&from) else { continue };
                 if entry.file_type().is_dir() {
