@@ -5,6 +5,8 @@
 //! iterations. Deliberately absent: running checks (`checks` and `loops` in the binary), and the rule for a promise
 //! without work ([`crate::promise`]).
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::inventory::TestCounts;
@@ -115,6 +117,12 @@ pub enum GatesError {
     /// Protected files, although no gate could fail because of them.
     #[error("--protect has no effect without a --check or a --promise")]
     NothingToProtect,
+    /// The same check twice. Results are stored by command.
+    #[error("the same --check is given twice")]
+    SameCheckTwice,
+    /// Options that contradict each other.
+    #[error("--protect-tests cannot be used with --allow-changed-checks")]
+    ProtectedAndAllowed,
     /// A fault of the gates that are tested outside of the agent's tree.
     #[error(transparent)]
     Rooms(#[from] RoomError),
@@ -131,6 +139,7 @@ impl GatesError {
     pub fn hint(self) -> &'static str {
         match self {
             Self::EmptyCheck | Self::NulByte => "example: --check 'cargo test'",
+            Self::SameCheckTwice | Self::ProtectedAndAllowed => "omit one of the two",
             Self::ZeroLimit => "omit the option to use its default",
             Self::NoTests => "add the check that runs the tests, or protect files: --protect GLOB",
             Self::NothingToProtect => "add the condition for a complete loop: --check COMMAND",
@@ -153,12 +162,16 @@ impl Gates {
             Err(GatesError::EmptyCheck)
         } else if has(|check| check.contains('\0')) {
             Err(GatesError::NulByte)
+        } else if has_twice(self.checks.iter().map(|check| check.trim())) {
+            Err(GatesError::SameCheckTwice)
         } else if self.check_timeout == 0 || self.check_jobs == 0 {
             Err(GatesError::ZeroLimit)
         } else if self.is_empty() && !self.protect.is_empty() {
             Err(GatesError::NothingToProtect)
         } else if self.checks.is_empty() && self.protect_tests {
             Err(GatesError::NoTests)
+        } else if self.protect_tests && self.allow_changed_checks {
+            Err(GatesError::ProtectedAndAllowed)
         } else {
             self.rooms.validate(&self.checks, !self.is_empty())?;
             self.tests.validate(!self.checks.is_empty())?;
@@ -183,6 +196,12 @@ impl Gates {
         let has_check = self.checks.iter().any(|check| !excused.contains(check));
         !self.is_empty() && !has_check && self.promise.is_none() && !done_pattern
     }
+}
+
+/// Whether a text occurs twice.
+pub(crate) fn has_twice<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
+    let mut seen = BTreeSet::new();
+    texts.into_iter().any(|text| !seen.insert(text))
 }
 
 /// The result of one check.

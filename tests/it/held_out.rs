@@ -209,6 +209,8 @@ fn faults_are_refused_at_the_start() {
         (&["--final-check", " "], "--final-check cannot be empty"),
         (&["--final-check", "x", "--final-tries", "0"], "--final-tries"),
         (&["--hidden", &vault], "--hidden has no effect without a --final-check"),
+        (&["--final-tries", "3"], "--final-tries has no effect without a --final-check"),
+        (&["--check", "sh tests/a.sh "], "the same --check is given twice"),
         (&["--setup", "npm ci"], "--setup has no effect without"),
         (&["--clean-check", "--setup", ""], "--setup cannot be empty"),
         (&["--fix", "nothing/**"], "--fix 'nothing/**' matches no file"),
