@@ -49,6 +49,20 @@ write by themselves. `swarm why NAME` lists the watched files and, without --pro
 swarm-promises(7) names what swarm does not watch; name it with --protect. swarm-config(5) describes how to add a \
 test runner.
 
+Words:
+  fresh checkout, clean room
+      A temporary directory outside of the worker's, with the files of the work
+      that git would commit. swarm runs checks in it and deletes it.
+  red replay
+      A run of the checks with the source files from before the loop. They must
+      be red, which means that they fail.
+  canary
+      A test that must fail. swarm adds it when all gates hold, runs the checks
+      again, and removes it. A check that still passes cannot fail, and the
+      iteration does not count.
+  held-out check
+      A check that the agent cannot read, with files that it cannot see.
+
 Background processes:
 When the agent ends, and again before the checks run, swarm ends every process that the agent left running, also \
 detached ones and jobs in swarm's tmux server. Processes that you started stay. `swarm report NAME` \
