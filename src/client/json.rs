@@ -198,7 +198,7 @@ pub(super) fn proof(report: &Report) -> Value {
     let last = report.iterations.last().filter(|it| it.verdict.is_some());
     last.map_or(Value::Null, |last| {
         let summary = super::report::proof(report, last);
-        json!({"complete": last.is_complete(), "holds": summary.holds, "unproven": summary.unproven})
+        json!({"complete": last.is_complete(), "in_force": summary.in_force, "holds": summary.holds, "unproven": summary.unproven})
     })
 }
 

@@ -53,6 +53,9 @@ pub struct Base {
     /// The failing tests that prove that checks can fail.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub canaries: Vec<Canary>,
+    /// How many tests of a check ran before the first iteration, if a person approved another number since.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub first_run: BTreeMap<String, u64>,
     /// The reports of tests that the checks wrote.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reports: Vec<KnownReport>,
