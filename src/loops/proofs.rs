@@ -238,7 +238,10 @@ impl RoomTrial<'_> {
             Ok(ran) => ran,
             Err(not_run) => {
                 warnings.push(format!("the held-out check could not run: {}", not_run.why));
-                let proof = Proof::of_all(LAYER, ProofOutcome::Fails, "the held-out check could not run");
+                // The agent may read of the setup, which runs without the hidden files.
+                let setup = not_run.output.as_ref().map(|_| format!(": {}", not_run.why)).unwrap_or_default();
+                let found = format!("the held-out check could not run{setup}");
+                let proof = Proof::of_all(LAYER, ProofOutcome::Fails, found);
                 return vec![Proof { output: not_run.output, ..proof }];
             }
         };
