@@ -80,13 +80,20 @@ pub(crate) async fn put_back(
     let listed = git(top, LONG_TIMEOUT, &[&QUIET_OPTIONS[..], &args].concat()).await?;
     made(&listed)?;
     let mut words = listed.bytes().split(|byte| *byte == 0);
-    let (mut added, mut others) = (vec![], vec![]);
+    let mut changes = vec![];
     while let (Some(status), Some(path)) = (words.next(), words.next()) {
-        let path = PathBuf::from(OsStr::from_bytes(path));
-        if is_meant(&path) {
-            if status == b"A" { &mut added } else { &mut others }.push(path);
-        }
+        changes.push((status, PathBuf::from(OsStr::from_bytes(path))));
     }
+    // A module that became a package: `a.py` was deleted, and `a/__init__.py` takes its place.
+    let deleted = changes.iter().filter(|(status, path)| *status == b"D" && is_meant(path));
+    let packages: Vec<PathBuf> = deleted.map(|(_, path)| path.with_extension("")).collect();
+    let is_in_package = |path: &Path| packages.iter().any(|package| path.starts_with(package));
+    let (added, others): (Vec<_>, Vec<_>) = changes
+        .into_iter()
+        .filter(|(status, path)| is_meant(path) || *status == b"A" && is_in_package(path))
+        .partition(|(status, _)| *status == b"A");
+    let [added, others] =
+        [added, others].map(|list| list.into_iter().map(|(_, path)| path).collect::<Vec<_>>());
     for path in &added {
         let whole = top.join(path);
         let trouble = |e| Error::system(format!("cannot remove '{}'", whole.display()), e);

@@ -125,7 +125,19 @@ fn the_red_replay_accepts_the_fix_and_nothing_else() {
     ]);
     let top = d.w.work().display().to_string();
     let check = format!("cd '{top}/packages/app' && sh test.sh");
-    let flags = ["--check", &check, "--cwd", "packages", "--fix", "lib/**", "--clean-check", "-n", "3"];
+    let flags = [
+        "--check",
+        &check,
+        "--cwd",
+        "packages",
+        "--fix",
+        "lib/**",
+        "--fix",
+        "new/**",
+        "--clean-check",
+        "-n",
+        "3",
+    ];
     let agent_in_app: Vec<String> =
         [vec!["sh".into(), "-c".into(), format!("cd '{}' && exec \"$0\"", app.display())], agent].concat();
     let result = d.result(0, &flags, &agent_in_app);

@@ -70,3 +70,24 @@ async fn a_directory_may_take_the_place_of_a_file() {
     assert_eq!(put_back(&room, (&head, &taken.commit), |_| true).await.unwrap(), 2);
     assert_eq!(fs::read_to_string(room.join("file")).unwrap(), "one\n");
 }
+
+#[tokio::test]
+async fn a_package_takes_the_place_of_a_module() {
+    let fixture = Fixture::new();
+    let repo = fixture.repo();
+    fs::write(repo.join("calc.py"), "old\n").unwrap();
+    fixture.git(&["add", "-A"]);
+    fixture.git(&["commit", "-qm", "two"]);
+    fs::remove_file(repo.join("calc.py")).unwrap();
+    fs::create_dir(repo.join("calc")).unwrap();
+    fs::write(repo.join("calc/__init__.py"), "new\n").unwrap();
+    fs::write(repo.join("calculus.py"), "").unwrap();
+    let taken =
+        snapshot(&repo, "refs/swarm/a/1/1", &fixture.root().join("index"), "m").await.unwrap().unwrap();
+    let (room, head) = (fixture.root().join("room"), taken.head.unwrap());
+    check_out_apart(&repo, Some(&head), &taken.commit, &room).await.unwrap();
+    let is_meant = |path: &Path| path == Path::new("calc.py");
+    assert_eq!(put_back(&room, (&head, &taken.commit), is_meant).await.unwrap(), 2);
+    let has = ["calc.py", "calc/__init__.py", "calculus.py"].map(|file| room.join(file).exists());
+    assert_eq!(has, [true, false, true]);
+}
