@@ -62,7 +62,7 @@ mod tests {
         fs::write(path("good/a"), "").unwrap();
         std::os::unix::fs::symlink("nowhere", path("good/link")).unwrap();
         assert_eq!(fault("good"), "");
-        fs::set_permissions(path("good/a"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(path("good/a"), fs::Permissions::from_mode(0o000)).unwrap();
         // The superuser can read everything.
         let is_readable = File::open(path("good/a")).is_ok();
         assert!(

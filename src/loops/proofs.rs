@@ -81,7 +81,7 @@ impl RoomTrial<'_> {
             // The agent reads the finding, and not the reason.
             verdict.proofs.push(Proof::of_all(layer, ProofOutcome::Fails, "a check could not run"));
             warnings.push(why.clone());
-            verdict.cannot_check = Some(why);
+            verdict.cannot_check = Some(why.into());
             return;
         }
         let required: Vec<String> =

@@ -275,7 +275,7 @@ pub struct Verdict {
     pub tries_spent: bool,
     /// Why a check could not run, if the agent cannot fix it: the loop pauses. The agent may not read it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cannot_check: Option<String>,
+    pub cannot_check: Option<Box<str>>,
     /// The outage that ended the run, if any.
     pub outage: Option<Outage>,
     /// The API error that the agent's screen shows at the end of its turn. Without an outage it fails the iteration.

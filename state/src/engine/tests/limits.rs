@@ -395,7 +395,7 @@ fn a_check_that_cannot_run_pauses_the_loop_with_the_reason() {
     for (run, why) in [(1, Some("no such program: x")), (2, None)] {
         worker.step(Event::Up(Run(run)), at(0));
         worker.step(Event::Exited(Run(run), Exit::Code(0)), at(0));
-        let cannot_check = why.map(str::to_owned);
+        let cannot_check = why.map(Into::into);
         let verdict = Verdict { checks: vec![check(false)], cannot_check, ..Verdict::default() };
         worker.step(Event::Judged(Run(run), verdict), at(0));
         let reason = why.map(|why| format!("paused: {why}"));
