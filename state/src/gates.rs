@@ -5,11 +5,10 @@
 //! iterations. Deliberately absent: running checks (`checks` and `loops` in the binary), and the rule for a promise
 //! without work ([`crate::promise`]).
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 
 use crate::inventory::TestCounts;
+use crate::model::has_twice;
 use crate::notice::named;
 use crate::outage::Outage;
 use crate::promise::{Claim, OnNoWork, Promise, Source};
@@ -196,12 +195,6 @@ impl Gates {
         let has_check = self.checks.iter().any(|check| !excused.contains(check));
         !self.is_empty() && !has_check && self.promise.is_none() && !done_pattern
     }
-}
-
-/// Whether a text occurs twice.
-pub(crate) fn has_twice<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
-    let mut seen = BTreeSet::new();
-    texts.into_iter().any(|text| !seen.insert(text))
 }
 
 /// The result of one check.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::gates::has_twice;
+use crate::model::has_twice;
 
 /// Default number of failures of the held-out checks after which the loop pauses.
 const FINAL_TRIES: u32 = 3;

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::gates::has_twice;
 use crate::inventory::ReportFormat;
+use crate::model::has_twice;
 
 /// These options, a part of [`crate::gates::Gates`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
