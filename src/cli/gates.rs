@@ -142,7 +142,8 @@ pub struct RoomArgs {
     /// folders node_modules, .venv, venv and vendor, which swarm links. The iteration counts only if the checks pass
     /// there too. If they fail, the agent reads their output.
     ///
-    /// This needs a git repository, and so do --final-check and --fix. A command that contains the path of the
+    /// The submodules that the worker's directory has are checked out too, and git's filters apply, such as those of
+    /// LFS. This needs a git repository, and so do --final-check and --fix. A command that contains the path of the
     /// repository runs with the path of the checkout.
     #[arg(hide_short_help = true, long)]
     pub clean_check: bool,

@@ -49,11 +49,17 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Makes a room from a snapshot of the tree that holds `cwd`. `folder` is the loop's.
+    /// Makes a room from a snapshot of the tree that holds `cwd`. `folder` is the loop's, `settings` are those of the
+    /// baseline: an agent could add a filter that changes the files.
     ///
     /// # Errors
     /// When the checkout fails.
-    pub(super) async fn make(folder: &Path, cwd: &Path, head: Option<&str>, commit: &str) -> Result<Self> {
+    pub(super) async fn make(
+        folder: &Path,
+        cwd: &Path,
+        (head, commit): (Option<&str>, &str),
+        settings: &BTreeMap<String, String>,
+    ) -> Result<Self> {
         static ROOMS_MADE: AtomicU64 = AtomicU64::new(0);
         let origin = paths::resolve(&git::top(cwd).await?);
         let outside = || Error::invalid("the worker's directory is no longer in its repository");
@@ -66,7 +72,7 @@ impl Room {
         let mut origins = vec![origin];
         origins.extend(typed.filter(|typed| cwd.ends_with(&below) && *typed != origins[0]));
         let room = Self { cwd: top.join(&below), container, top, origins, watched: BTreeMap::new() };
-        git::check_out_apart(cwd, head, commit, &room.top).await?;
+        git::check_out_apart(cwd, head, commit, &room.top, settings).await?;
         // A link in the snapshot may lead anywhere.
         if paths::resolve(&room.cwd) != paths::resolve(&room.top).join(&below) || !room.cwd.is_dir() {
             return Err(Error::invalid("the snapshot does not have the worker's directory"));
