@@ -204,12 +204,7 @@ impl Room {
     /// Removes the room.
     pub(super) async fn remove(mut self) {
         let container = std::mem::take(&mut self.container);
-        let work = move || {
-            drop(remove_tree(&container));
-            // Empty, unless another room is still being removed.
-            container.parent().map(fs::remove_dir)
-        };
-        drop(tokio::task::spawn_blocking(work).await);
+        drop(tokio::task::spawn_blocking(move || remove_room(&container)).await);
     }
 }
 
@@ -218,9 +213,17 @@ impl Drop for Room {
         let container = std::mem::take(&mut self.container);
         // The caller was canceled, and nobody waits for the end of the removal.
         if container != Path::new("") {
-            drop(std::thread::spawn(move || remove_tree(&container)));
+            drop(std::thread::spawn(move || remove_room(&container)));
         }
     }
+}
+
+/// Removes a room, and the folder for rooms unless another one is in it.
+fn remove_room(container: &Path) {
+    if let Err(error) = remove_tree(container) {
+        tracing::warn!(%error, "cannot remove the room '{}'", container.display());
+    }
+    let _ = container.parent().map(fs::remove_dir);
 }
 
 /// Removes the rooms of a daemon that died. `root` has the folders of all loops.
