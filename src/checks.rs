@@ -29,6 +29,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::error::{Error, Result};
 use crate::procs;
 
+pub(crate) mod program;
 #[cfg(test)]
 mod tests;
 

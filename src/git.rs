@@ -40,7 +40,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use apart::{check_out_apart, put_back, top};
+pub(crate) use apart::{check_out_apart, checkout_settings, put_back, top};
 pub(crate) use branches::{has_branch, make_branch};
 pub(crate) use clear::clear_snapshots;
 pub(crate) use ignored::{ignored, tracked};

@@ -11,6 +11,7 @@ mod base;
 mod canary;
 mod contract;
 mod gates;
+mod hidden;
 mod inventory;
 mod progress;
 mod proofs;
@@ -26,6 +27,7 @@ mod verdict;
 
 pub(crate) use account::{last_growth, session_id, story};
 pub(crate) use canary::{check as check_canary, undo_canaries, undo_canary};
+pub(crate) use hidden::hidden_fault;
 pub(crate) use progress::{check as check_progress, forget as forget_progress};
 pub(crate) use protect::{check as check_protect, check_fix, check_tests, is_program};
 pub(crate) use room::sweep as sweep_rooms;

@@ -64,9 +64,10 @@ pub struct GateArgs {
     pub protect: Vec<String>,
     /// Watch the test files that exist before the loop
     ///
-    /// This needs a check with a known test runner, such as pytest or cargo test (swarm-config(5) lists them). A change
-    /// needs approval, as with --protect. The agent may add test files. Without this option, `swarm why` and
-    /// `swarm report` list changed test files.
+    /// This needs a check that starts a known test runner, such as pytest or cargo test (swarm-config(5) lists them).
+    /// If the agent changes or deletes one of these files, no iteration counts as done until the file is restored or
+    /// you run `swarm ralph approve NAME`. The agent may add test files. Without this option, `swarm why` and `swarm
+    /// report` list the changed test files.
     #[arg(hide_short_help = true, long)]
     pub protect_tests: bool,
     /// Watch no files; changed checks need no approval
@@ -74,23 +75,28 @@ pub struct GateArgs {
     pub allow_changed_checks: bool,
     /// Do not add a failing test to prove that checks can fail
     ///
-    /// Without this option, when every gate holds, swarm adds a test that must fail, runs each check with a known test
-    /// runner again, and removes the test. If a check still passes, the iteration does not count. The test is in the
-    /// tree while the check runs. This costs one more run of the check, also before the first iteration.
+    /// Without this option, when every gate holds, swarm adds a test that must fail (a canary) to the worker's
+    /// directory, runs each check with a known test runner again, and removes the test. If a check still passes, the
+    /// iteration does not count. This costs one more run of the check, also before the first iteration.
     #[arg(hide_short_help = true, long)]
     pub no_canary: bool,
     /// Failing test for an unknown test runner (repeatable)
     ///
-    /// swarm adds such a test by itself for the runners that it knows. PATH is a new file in the worker's directory,
-    /// which the check runs as a test. TEXT must contain {token}; swarm replaces it in each run. `swarm why` shows
-    /// whether a check runs this test.
+    /// PATH is a test file that does not exist yet, relative to the worker's directory, in a place where COMMAND of a
+    /// --check runs it. TEXT is the content of the file: a test that fails and prints {token}. When all gates hold,
+    /// swarm writes the file, runs the checks again in the worker's directory, and deletes the file. The iteration
+    /// counts only if a check fails and prints the token. swarm does the same before the first iteration. If no check
+    /// prints the token then, `swarm why` reports that no check runs the file. For the test runners that it knows,
+    /// swarm adds such a test by itself.
     #[arg(hide_short_help = true, long, value_name = "PATH=TEXT")]
     pub canary: Vec<String>,
     /// Report of tests that a check writes (repeatable)
     ///
-    /// FORMAT is junit, tap or libtest (the JSON of Rust's test harness). PATH is relative to the worker's directory.
-    /// For a directory, swarm reads all files *.xml in it. A test that ran before the first iteration and did not run
-    /// in an iteration needs approval: `swarm ralph approve NAME`.
+    /// A file with the names and results of the tests, which the program of a --check writes in each run. FORMAT is
+    /// junit, tap or libtest (the JSON of Rust's test harness). PATH is relative to the worker's directory; in a
+    /// directory, swarm reads all files *.xml. swarm reads the report after each run of the checks, and ignores one
+    /// that is older than the run. If a test of the run before the first iteration is missing or skipped later, the
+    /// iteration does not count until you run `swarm ralph approve NAME`.
     #[arg(hide_short_help = true, long, value_name = "FORMAT=PATH")]
     pub report: Vec<String>,
     /// Gates that are tested outside of the worker's directory.
@@ -104,16 +110,24 @@ pub struct GateArgs {
 pub struct RoomArgs {
     /// Held-out check: runs last, unknown to the agent (repeatable)
     ///
-    /// When all other gates hold, swarm checks the work out into a new directory outside of the worker's, copies the
-    /// files of --hidden over it, and runs COMMAND there. The agent reads that the held-out check failed, but neither
-    /// the command nor its output. `swarm why` and `swarm report` name the file with the output. Work that only fits
-    /// the checks that the agent can read, such as hard-coded answers, does not pass.
+    /// A shell command that tests the work with cases that the agent cannot read. When all other gates hold, swarm
+    /// makes a fresh checkout of the work, copies the files of --hidden over the worker's directory in it, and runs
+    /// COMMAND there with `sh -c`. The iteration counts only if COMMAND exits with 0. The agent reads that the held-out
+    /// check failed, but neither the command nor its output. `swarm why` and `swarm report` name the file with the
+    /// output. Answers that only fit the visible checks, such as hard-coded results, do not pass. swarm refuses a
+    /// program that cannot run, as for --check.
     #[arg(hide_short_help = true, long, value_name = "COMMAND", allow_hyphen_values = true)]
     pub final_check: Vec<String>,
     /// Directory with the files of the held-out checks
     ///
-    /// It must be outside of the worker's directory and repository. An agent can see the path in the process list while
-    /// `swarm loop` runs. With -d, the command ends before the agent starts.
+    /// The files keep their paths: DIR/tests/a.py becomes tests/a.py in the worker's directory of the fresh checkout. A
+    /// relative DIR starts at the directory in which you type the command, as do --cwd, --spec, --prompt-file and
+    /// --worktree-dir. (Globs, and PATH of --canary and --report, start at the worker's directory.) DIR must be outside
+    /// of the repository and all its worktrees, and must have only files that you can read. If it is missing later, the
+    /// loop pauses.
+    ///
+    /// An agent can see the path in the process list while `swarm loop` runs. With -d, the command ends before the
+    /// agent starts.
     #[arg(hide_short_help = true, long, value_name = "DIR")]
     pub hidden: Option<PathBuf>,
     /// Pause after N failures of the held-out checks [default: 3]
@@ -123,21 +137,31 @@ pub struct RoomArgs {
     pub final_tries: Option<u32>,
     /// Run the checks also in a fresh checkout
     ///
-    /// The checkout has the files that git would commit, and links to the folders node_modules, .venv, venv and vendor
-    /// that git ignores. Other ignored files are missing. This needs a git repository, and so do --final-check and
-    /// --fix. A command that contains the path of the repository runs with the path of the checkout.
+    /// When the checks pass in the worker's directory, swarm runs them again in a clean room: a temporary checkout
+    /// outside of it, with the files that git would commit. Files that git ignores are missing there, except for the
+    /// folders node_modules, .venv, venv and vendor, which swarm links. The iteration counts only if the checks pass
+    /// there too. If they fail, the agent reads their output.
+    ///
+    /// The submodules that the worker's directory has are checked out too, and git's filters apply, such as those of
+    /// LFS. This needs a git repository, and so do --final-check and --fix. A command that contains the path of the
+    /// repository runs with the path of the checkout.
     #[arg(hide_short_help = true, long)]
     pub clean_check: bool,
     /// Prepare a fresh checkout, as with 'npm ci' (repeatable)
     ///
-    /// With --setup, no folder is linked. The time limit is that of a check.
+    /// swarm runs COMMAND with `sh -c` in each fresh checkout of --clean-check, --final-check and --fix, before the
+    /// checks and without the hidden files. With --setup, swarm links no folder, so COMMAND has to install what the
+    /// checks need. The iteration does not count if COMMAND fails. The time limit is that of a check. swarm refuses a
+    /// program that cannot run, as for --check.
     #[arg(hide_short_help = true, long, value_name = "COMMAND", allow_hyphen_values = true)]
     pub setup: Vec<String>,
     /// Files of the fix; the checks need it to pass (repeatable)
     ///
-    /// swarm repeats the checks that failed before the first iteration in a fresh checkout with the old versions of
-    /// these files. If they pass there, another change has made them pass, and the iteration does not count. GLOB is
-    /// relative to the worker's directory; `**` matches subdirectories.
+    /// GLOB names the source files that the agent should repair, relative to the worker's directory; `**` matches
+    /// subdirectories. When the checks pass, swarm makes a fresh checkout of the work, replaces the files of GLOB by
+    /// their versions from before the loop, and runs the checks that failed before the loop. They must fail again (red
+    /// replay). If they pass, something else than the fix made them pass, such as a changed test, and the iteration
+    /// does not count.
     #[arg(hide_short_help = true, long, value_name = "GLOB")]
     pub fix: Vec<String>,
 }

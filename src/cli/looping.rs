@@ -34,8 +34,12 @@ of your own; it accepts the same gates and budgets.";
 const LOOP_NOTES: &str = "\
 Watched files:
 swarm watches the files that decide whether the work is done, so that an agent cannot weaken them:
-  - programs and scripts that a check's command runs, also those behind make,
-    just, npm, tox and shell scripts
+  - programs that a check's command names by a path, and files that it gives to
+    a shell, as in ./check.sh and sh check.sh, also behind make, just, npm, tox
+  - a file that it gives to python, node, perl or ruby, if the file's path says
+    that it checks: it contains check, test, spec, verif, valid, lint or assert,
+    or the word ci, qa or e2e (python3 app.py may be the work itself)
+  - of package.json and a makefile, the scripts and targets that a check runs
   - the configuration of known test runners (pytest, cargo test, jest, go test,
     make and others), also of a file that does not exist yet
   - test files that exist before the loop, with --protect-tests
@@ -48,6 +52,20 @@ test runners and compiled files (__pycache__), files that git ignored before the
 write by themselves. `swarm why NAME` lists the watched files and, without --protect-tests, changed test files. \
 swarm-promises(7) names what swarm does not watch; name it with --protect. swarm-config(5) describes how to add a \
 test runner.
+
+Words:
+  fresh checkout, clean room
+      A temporary directory outside of the worker's, with the files of the work
+      that git would commit. swarm runs checks in it and deletes it.
+  red replay
+      A run of the checks with the source files from before the loop. They must
+      be red, which means that they fail.
+  canary
+      A test that must fail. swarm adds it when all gates hold, runs the checks
+      again, and removes it. A check that still passes cannot fail, and the
+      iteration does not count.
+  held-out check
+      A check that the agent cannot read, with files that it cannot see.
 
 Background processes:
 When the agent ends, and again before the checks run, swarm ends every process that the agent left running, also \
@@ -92,7 +110,7 @@ fn loop_after() -> String {
          end and the resume. A loop pauses on \
          Ctrl-C, on `swarm ralph pause`, when the daemon is stopped, after --no-progress iterations without progress \
          (reason no_progress), when an iteration does not report the cost or tokens that a budget limits (reason \
-         budget_unseen), and when the held-out checks have failed --final-tries times (reason held_out). With resume_after_shutdown in the settings (see swarm-config(5)), the next daemon resumes the \
+         budget_unseen), and when the held-out checks have failed --final-tries times (reason held_out), and when the program of a --setup or --final-check or the directory of --hidden cannot be used (reason cannot_check). With resume_after_shutdown in the settings (see swarm-config(5)), the next daemon resumes the \
          loops that a stop of the daemon paused. When the loop pauses, the command exits with 1; after `swarm ralph pause`, it waits until the loop \
          is resumed or ends. A second Ctrl-C ends the command at once with 130; the agent continues, and the loop pauses after it.\n\n{LOOP_EXAMPLES}",
         ends::table()

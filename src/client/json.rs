@@ -133,6 +133,9 @@ pub(super) fn cause(cause: &Cause) -> Value {
         }
         _ => {}
     }
+    if matches!(cause, Cause::Paused { .. }) {
+        fields.fill(&["detail"], Value::Null);
+    }
     if matches!(cause, Cause::Stopped { .. } | Cause::Backoff { .. }) {
         fields.fill(&["failure"], Value::Null);
     }
@@ -198,7 +201,7 @@ pub(super) fn proof(report: &Report) -> Value {
     let last = report.iterations.last().filter(|it| it.verdict.is_some());
     last.map_or(Value::Null, |last| {
         let summary = super::report::proof(report, last);
-        json!({"complete": last.is_complete(), "holds": summary.holds, "unproven": summary.unproven})
+        json!({"complete": last.is_complete(), "in_force": summary.in_force, "holds": summary.holds, "unproven": summary.unproven})
     })
 }
 
@@ -265,7 +268,7 @@ fn iteration(it: &Iteration) -> Value {
         of.rename("cost", "cost_usd");
         of.set("cost_usd", verdict.cost.map(usd));
         of.set("checks", checks(&verdict.checks));
-        of.fill(&["promise_seen", "api_error", "unseen"], Value::Null);
+        of.fill(&["promise_seen", "api_error", "unseen", "cannot_check"], Value::Null);
         of.fill(&["transcript_lost", "worked", "tries_spent", "is_empty_answer"], false);
         of.set("tasks", verdict.tasks.as_ref().map(task_result));
         of.fill(&["changed_tests", "changed_in_checks"], json!([]));

@@ -12,7 +12,7 @@ use swarm_state::model::RestartSpec;
 use swarm_state::pattern::Pattern;
 use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
-use swarm_state::rooms::RoomGates;
+use swarm_state::rooms::{RoomError, RoomGates};
 use swarm_state::spec::{Prompt, WorktreeSpec};
 use swarm_state::tasks::gate::TaskGate;
 use swarm_state::test_gates::{OwnCanary, ReportFile, TestGates, TestGatesError};
@@ -215,6 +215,9 @@ pub(super) fn gates(args: &GateArgs, tasks: Option<TaskGate>) -> Result<Gates> {
 }
 
 fn rooms(args: &RoomArgs) -> Result<RoomGates> {
+    if args.final_tries.is_some() && args.final_check.is_empty() {
+        return Err(Error::of_gates(RoomError::TriesAlone.into()));
+    }
     let usual = RoomGates::default();
     Ok(RoomGates {
         final_checks: args.final_check.clone(),

@@ -1,8 +1,10 @@
 //! Checks a snapshot out into a repository of its own, outside of the user's.
 //!
 //! The new repository borrows the user's objects and has copies of its refs. The user's repository is only read: it
-//! gets no worktree, ref, setting or lock. No hook and no template is used. `refs/swarm/` is not copied.
+//! gets no worktree, ref, setting or lock. No hook and no template is used. `refs/swarm/` is not copied. Submodules
+//! that are checked out in the user's working tree become such repositories too.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -13,8 +15,32 @@ use super::run::{GitOutput, LONG_TIMEOUT, ask, git, git_with};
 use super::snapshot::{BATCH_FILES, QUIET_OPTIONS};
 use crate::error::{Error, ErrorCode, Result};
 
+const CANNOT_READ: &str = "cannot read the repository";
+
 /// The refs that a check may use.
 const COPIED_REFS: [&str; 3] = ["refs/heads", "refs/remotes", "refs/tags"];
+
+/// The settings that change the contents of files between the repository and the working tree.
+const CONTENT_SETTINGS: &str =
+    "^(filter\\.|lfs\\.storage$|core\\.(autocrlf|eol|symlinks|filemode|attributesfile)$)";
+
+/// The settings of a repository that decide about the contents of files in its working tree: filters and line ends.
+pub(crate) async fn checkout_settings(dir: &Path) -> BTreeMap<String, String> {
+    // Without any, git exits with 1.
+    let Ok(said) = git(dir, SHORT_TIMEOUT, &["config", "-z", "--get-regexp", CONTENT_SETTINGS]).await else {
+        return BTreeMap::new();
+    };
+    let text = String::from_utf8_lossy(said.bytes());
+    let entries = text.split('\0').filter_map(|entry| entry.split_once('\n'));
+    let mut found: BTreeMap<String, String> =
+        entries.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    if found.keys().any(|key| key.starts_with("filter.lfs.")) && !found.contains_key("lfs.storage") {
+        let args = ["rev-parse", "--path-format=absolute", "--git-path", "lfs"];
+        let storage = git(dir, SHORT_TIMEOUT, &args).await.ok().filter(|said| said.ok);
+        found.extend(storage.map(|said| ("lfs.storage".to_owned(), said.text())));
+    }
+    found
+}
 
 /// The top of the working tree that holds `dir`.
 ///
@@ -26,18 +52,56 @@ pub(crate) async fn top(dir: &Path) -> Result<PathBuf> {
 }
 
 /// Makes the repository `to`, with the files of `commit` and with `head` checked out. `from` is in the user's working
-/// tree. The directory above `to` exists, `to` does not.
+/// tree. The directory above `to` exists; `to` does not, or is empty. `settings` are [`checkout_settings`].
 ///
 /// # Errors
 /// git's message, or when a file cannot be written.
-pub(crate) async fn check_out_apart(from: &Path, head: Option<&str>, commit: &str, to: &Path) -> Result<()> {
-    const CANNOT_READ: &str = "cannot read the repository";
+pub(crate) async fn check_out_apart(
+    from: &Path,
+    head: Option<&str>,
+    commit: &str,
+    to: &Path,
+    settings: &BTreeMap<String, String>,
+) -> Result<()> {
+    make_repository(from, head, to).await?;
+    for (key, value) in settings {
+        made(&git(to, SHORT_TIMEOUT, &["config", "--", key, value]).await?)?;
+    }
+    let workers = ["-c", "checkout.workers=0", "read-tree", "--reset", "-u", commit];
+    made(&git(to, LONG_TIMEOUT, &[&QUIET_OPTIONS[..], &workers].concat()).await?)?;
+    let listed = ask(to, CANNOT_READ, &["ls-files", "-z", "--stage"]).await?;
+    let links: Vec<(String, PathBuf)> = listed.bytes().split(|byte| *byte == 0).filter_map(gitlink).collect();
+    if links.is_empty() {
+        return Ok(());
+    }
+    let top = top(from).await?;
+    for (commit, path) in links {
+        let (from, to) = (top.join(&path), to.join(&path));
+        if from.join(".git").exists() {
+            Box::pin(check_out_apart(&from, Some(&commit), &commit, &to, settings)).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Parses `160000 COMMIT STAGE<tab>PATH` of `git ls-files --stage`.
+fn gitlink(entry: &[u8]) -> Option<(String, PathBuf)> {
+    let rest = entry.strip_prefix(b"160000 ")?;
+    let tab = rest.iter().position(|byte| *byte == b'\t')?;
+    let commit = rest.split(|byte| *byte == b' ').next()?;
+    let path = PathBuf::from(OsStr::from_bytes(&rest[tab + 1..]));
+    Some((String::from_utf8_lossy(commit).into_owned(), path))
+}
+
+/// Makes the repository without files.
+async fn make_repository(from: &Path, head: Option<&str>, to: &Path) -> Result<()> {
     let format = ask(from, CANNOT_READ, &["rev-parse", "--show-object-format"]).await?.text();
     let place = async |name| {
         let args = ["rev-parse", "--path-format=absolute", "--git-path", name];
         Ok::<_, Error>(ask(from, CANNOT_READ, &args).await?.path())
     };
     let (objects, shallow) = (place("objects").await?, place("shallow").await?);
+    let attributes = place("info/attributes").await?;
     if objects.as_os_str().as_bytes().contains(&b'\n') {
         return Err(Error::invalid("the repository's path contains a newline"));
     }
@@ -51,7 +115,7 @@ pub(crate) async fn check_out_apart(from: &Path, head: Option<&str>, commit: &st
     // Without refs, only checks that name one fail.
     let refs = git(from, SHORT_TIMEOUT, &refs).await?;
     let own = to.join(".git");
-    let write = || {
+    let write = || -> std::io::Result<()> {
         fs::create_dir_all(own.join("objects/info"))?;
         let line = [objects.as_os_str().as_bytes(), b"\n"].concat();
         fs::write(own.join("objects/info/alternates"), line)?;
@@ -59,11 +123,16 @@ pub(crate) async fn check_out_apart(from: &Path, head: Option<&str>, commit: &st
         if let Some(head) = head {
             fs::write(own.join("HEAD"), format!("{head}\n"))?;
         }
-        if shallow.exists() { fs::copy(&shallow, own.join("shallow")).map(drop) } else { Ok(()) }
+        if shallow.exists() {
+            fs::copy(&shallow, own.join("shallow"))?;
+        }
+        if attributes.exists() {
+            fs::create_dir_all(own.join("info"))?;
+            fs::copy(&attributes, own.join("info/attributes"))?;
+        }
+        Ok(())
     };
-    write().map_err(|e| Error::system(format!("cannot write in '{}'", to.display()), e))?;
-    let workers = ["-c", "checkout.workers=0", "read-tree", "--reset", "-u", commit];
-    made(&git(to, LONG_TIMEOUT, &[&QUIET_OPTIONS[..], &workers].concat()).await?)
+    write().map_err(|e| Error::system(format!("cannot write in '{}'", to.display()), e))
 }
 
 /// Replaces files in such a repository by those of the commit `old`: the files that differ from `new` and that
@@ -80,13 +149,20 @@ pub(crate) async fn put_back(
     let listed = git(top, LONG_TIMEOUT, &[&QUIET_OPTIONS[..], &args].concat()).await?;
     made(&listed)?;
     let mut words = listed.bytes().split(|byte| *byte == 0);
-    let (mut added, mut others) = (vec![], vec![]);
+    let mut changes = vec![];
     while let (Some(status), Some(path)) = (words.next(), words.next()) {
-        let path = PathBuf::from(OsStr::from_bytes(path));
-        if is_meant(&path) {
-            if status == b"A" { &mut added } else { &mut others }.push(path);
-        }
+        changes.push((status, PathBuf::from(OsStr::from_bytes(path))));
     }
+    // A module that became a package: `a.py` was deleted, and `a/__init__.py` takes its place.
+    let deleted = changes.iter().filter(|(status, path)| *status == b"D" && is_meant(path));
+    let packages: Vec<PathBuf> = deleted.map(|(_, path)| path.with_extension("")).collect();
+    let is_in_package = |path: &Path| packages.iter().any(|package| path.starts_with(package));
+    let (added, others): (Vec<_>, Vec<_>) = changes
+        .into_iter()
+        .filter(|(status, path)| is_meant(path) || *status == b"A" && is_in_package(path))
+        .partition(|(status, _)| *status == b"A");
+    let [added, others] =
+        [added, others].map(|list| list.into_iter().map(|(_, path)| path).collect::<Vec<_>>());
     for path in &added {
         let whole = top.join(path);
         let trouble = |e| Error::system(format!("cannot remove '{}'", whole.display()), e);

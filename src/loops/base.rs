@@ -73,6 +73,9 @@ impl LoopRun {
             base = protect::begin(self, base).await?;
             base.warnings = protect::warnings(self, &base)?;
         }
+        if !self.gates.rooms.is_empty() {
+            base.checkout_settings = git::checkout_settings(&self.cwd).await;
+        }
         match git::nested(&self.cwd).await {
             Ok(None) if !self.gates.is_empty() => base.warnings.push(OUTSIDE_GIT.to_owned()),
             Ok(Some(nested)) if !nested.is_empty() => {

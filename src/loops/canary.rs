@@ -264,6 +264,6 @@ pub(crate) fn check(cwd: &Path, gates: &Gates) -> Result<()> {
     let taken = gates.tests.canaries.iter().find(|own| cwd.join(&own.path).symlink_metadata().is_ok());
     taken.map_or(Ok(()), |own| {
         let message = format!("--canary: the file '{}' exists already", own.path);
-        Err(Error::invalid(message).hint("name a new file: swarm adds and removes it"))
+        Err(Error::usage(message).hint("name a new file: swarm adds and removes it"))
     })
 }

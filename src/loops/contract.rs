@@ -43,6 +43,7 @@ impl LoopRun {
             protected: &self.protected(base),
             configured: &configured(base),
             tests: self.gates.protect_tests,
+            rooms: &self.gates.rooms,
             promise: self.gates.promise.as_ref(),
             changes: diff.as_deref().map_or(Changes::NoRepository, Changes::Diff),
             failed: &failed,
@@ -62,9 +63,15 @@ impl LoopRun {
     }
 }
 
-/// The output of checks that failed in a clean room only. What a held-out check printed is not for the agent.
+/// The output of checks that failed in a clean room only, and of a setup that failed. What a held-out check printed is
+/// not for the agent; a finding about all held-out checks has the output of the setup, which runs without hidden files.
 fn failed_apart(verdict: &Verdict) -> Vec<(String, String)> {
-    let failed = verdict.proofs.iter().filter(|proof| proof.layer == Layer::CleanRoom && proof.fails());
+    let is_shown = |proof: &&Proof| match proof.layer {
+        Layer::CleanRoom => proof.fails(),
+        Layer::HeldOut => proof.fails() && proof.check.is_none(),
+        _ => false,
+    };
+    let failed = verdict.proofs.iter().filter(is_shown);
     let output = |proof: &Proof| {
         let check = proof.check.as_deref().unwrap_or("setup");
         Some((format!("{check} (in a fresh checkout)"), checks::tail(proof.output.as_ref()?)))

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use swarm_state::gates::{CheckResult, Verdict};
-use swarm_state::inventory::{KnownReport, ReportedTests, count_all, judge, judge_report};
+use swarm_state::inventory::{KnownReport, KnownTests, ReportedTests, count_all, judge, judge_report};
 use swarm_state::ledger::Base;
 use swarm_state::proof::{Layer, Proof};
 use swarm_state::runners::RunnerUse;
@@ -88,7 +88,7 @@ impl LoopRun {
         let read = |report: &ReportFile| {
             let tests = self.read_report(report, before);
             let trouble = tests.as_ref().err().cloned();
-            KnownReport { path: report.path.clone(), tests: tests.ok(), trouble }
+            KnownReport { path: report.path.clone(), tests: tests.ok(), trouble, first_run: None }
         };
         self.gates.tests.reports.iter().map(read).collect()
     }
@@ -128,7 +128,9 @@ impl LoopRun {
         let mut proofs: Vec<Proof> = vec![];
         let is_required = |check: &&CheckResult| check.passed && !verdict.excused.contains(&check.name);
         for CheckResult { name, tests, .. } in verdict.checks.iter().filter(is_required) {
-            let before = base.checks.iter().find(|check| check.name == *name).and_then(|check| check.tests);
+            let known = base.checks.iter().find(|check| check.name == *name).and_then(|check| check.tests);
+            let first_run = base.first_run.get(name).copied();
+            let before = known.map(|counts| KnownTests { counts, first_run });
             proofs.extend(judge(&base.runners, name, before, *tests, shortened.contains(name)));
         }
         if verdict.checks_hold() && !self.gates.tests.reports.is_empty() {
@@ -154,10 +156,20 @@ impl LoopRun {
             match &proof.check {
                 Some(name) => {
                     let now = verdict.checks.iter().find(|check| check.name == *name);
-                    let known = base.checks.iter_mut().filter(|check| check.name == *name);
-                    known.for_each(|check| check.tests = now.and_then(|now| now.tests));
+                    for check in base.checks.iter_mut().filter(|check| check.name == *name) {
+                        if let Some(tests) = check.tests {
+                            base.first_run.entry(name.clone()).or_insert(tests.run);
+                        }
+                        check.tests = now.and_then(|now| now.tests);
+                    }
                 }
-                None => base.reports = self.last_reports(),
+                None => {
+                    let first = |of: &KnownReport| of.first_run.or(Some(of.tests.as_ref()?.counts.run));
+                    let first = |path: &str| base.reports.iter().find(|of| of.path == path).and_then(first);
+                    let mut reports = self.last_reports();
+                    reports.iter_mut().for_each(|report| report.first_run = first(&report.path));
+                    base.reports = reports;
+                }
             }
             refused.extend((*base != before).then(|| proof.remark()));
         }

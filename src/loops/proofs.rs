@@ -12,11 +12,13 @@ use swarm_state::proof::{Layer, Proof, ProofOutcome};
 use tokio::time::Instant;
 
 use super::gates::FINAL_CHECK_TIME;
+use super::hidden::hidden_fault;
 use super::protect;
 use super::room::Room;
 use super::room_checks::{NotRun, RoomTrial, stem};
 use super::run::{Finished, LoopRun, long_over};
 use super::verdict::set;
+use crate::checks::program::GateCommand;
 use crate::checks::{OnCheckStep, Step};
 
 /// How many changed files a finding names.
@@ -75,6 +77,13 @@ fn is_failed_try(proof: &Proof) -> bool {
 impl RoomTrial<'_> {
     async fn run(&self, verdict: &mut Verdict, warnings: &mut Vec<String>) {
         let gates = &self.loop_run.gates;
+        if let Some((layer, why)) = self.obstacle().await {
+            // The agent reads the finding, and not the reason.
+            verdict.proofs.push(Proof::of_all(layer, ProofOutcome::Fails, "a check could not run"));
+            warnings.push(why.clone());
+            verdict.cannot_check = Some(why.into());
+            return;
+        }
         let required: Vec<String> =
             gates.checks.iter().filter(|check| !verdict.excused.contains(check)).cloned().collect();
         let clean = if gates.rooms.clean_check || !gates.rooms.fix.is_empty() {
@@ -103,6 +112,32 @@ impl RoomTrial<'_> {
             let failed_before = || self.loop_run.failed_tries(self.iteration);
             verdict.tries_spent = has_failed && gates.rooms.next_try(failed_before()).1;
         }
+    }
+
+    /// Why the commands or the hidden files cannot be used, if the agent cannot fix it.
+    async fn obstacle(&self) -> Option<(Layer, String)> {
+        let loop_run = self.loop_run.clone();
+        let find = move || {
+            let gates = &loop_run.gates.rooms;
+            let hidden = gates.hidden.as_deref();
+            let fault = |what, hidden, command: &String| {
+                let (cwd, env) = (&loop_run.cwd, &loop_run.env);
+                let place = GateCommand { what, cwd, env, hidden, runs_apart: true, tree_may_differ: true };
+                Some(place.check(command).err()?.message)
+            };
+            let layer = if gates.final_checks.is_empty() { Layer::CleanRoom } else { Layer::HeldOut };
+            let directory = || {
+                let dir = hidden?;
+                let why = hidden_fault(dir)?;
+                Some(format!("the hidden directory '{}' {why}", dir.display()))
+            };
+            let setup = gates.setup.iter().find_map(|setup| fault("setup command", None, setup));
+            let found = setup.or_else(directory).or_else(|| {
+                gates.final_checks.iter().find_map(|check| fault("held-out check", hidden, check))
+            });
+            found.map(|why| (layer, why))
+        };
+        tokio::task::spawn_blocking(find).await.ok().flatten()
     }
 
     /// Runs the checks in a fresh checkout.
@@ -203,7 +238,10 @@ impl RoomTrial<'_> {
             Ok(ran) => ran,
             Err(not_run) => {
                 warnings.push(format!("the held-out check could not run: {}", not_run.why));
-                let proof = Proof::of_all(LAYER, ProofOutcome::Fails, "the held-out check could not run");
+                // The agent may read of the setup, which runs without the hidden files.
+                let setup = not_run.output.as_ref().map(|_| format!(": {}", not_run.why)).unwrap_or_default();
+                let found = format!("the held-out check could not run{setup}");
+                let proof = Proof::of_all(LAYER, ProofOutcome::Fails, found);
                 return vec![Proof { output: not_run.output, ..proof }];
             }
         };

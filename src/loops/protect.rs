@@ -165,10 +165,16 @@ fn hash_all(
 /// Warnings about what is watched and what is not.
 pub(super) fn warnings(loop_run: &LoopRun, base: &Base) -> Result<Vec<String>> {
     let (gates, watched) = (&loop_run.gates, &base.protected);
-    if gates.allow_changed_checks {
-        return Ok(vec![]);
-    }
     let mut warnings = vec![];
+    for glob in &gates.rooms.fix {
+        let one = std::slice::from_ref(glob);
+        if tree::matching(&loop_run.cwd, one, &globs(one)?).is_empty() {
+            warnings.push(format!("--fix '{glob}' matches no file yet"));
+        }
+    }
+    if gates.allow_changed_checks {
+        return Ok(warnings);
+    }
     let mut named = false;
     for glob in &gates.protect {
         let set = globs(std::slice::from_ref(glob))?;
@@ -224,25 +230,28 @@ pub(crate) fn check(texts: &[String]) -> Result<()> {
     globs(texts).map(drop)
 }
 
-/// Refuses globs of `--fix` that are invalid or match no file of the tree `root`.
+/// Refuses globs of `--fix` if one is invalid or none matches a file of the tree `root`.
 pub(crate) fn check_fix(root: &Path, texts: &[String]) -> Result<()> {
+    let refuse = |text: &str, why: &str| {
+        Err(Error::usage(format!("--fix '{text}' {why}"))
+            .hint("for example --fix 'src/**'; ** matches subdirectories of the worker's directory"))
+    };
+    let mut has_match = false;
     for text in texts {
         let one = std::slice::from_ref(text);
         let outside = Path::new(text).components().any(|part| part == Component::ParentDir);
-        let refuse = |why: &str| {
-            Err(Error::usage(format!("--fix '{text}' {why}"))
-                .hint("for example --fix 'src/**'; ** matches subdirectories of the worker's directory"))
-        };
         match globs(one) {
             _ if outside || Path::new(text).is_absolute() => {
-                return refuse("is not in the worker's directory");
+                return refuse(text, "is not in the worker's directory");
             }
-            Err(_) => return refuse("is not a valid glob"),
-            Ok(set) if tree::matching(root, one, &set).is_empty() => return refuse("matches no file"),
-            Ok(_) => {}
+            Err(_) => return refuse(text, "is not a valid glob"),
+            Ok(set) => has_match |= !tree::matching(root, one, &set).is_empty(),
         }
     }
-    Ok(())
+    match texts.first() {
+        Some(text) if !has_match => refuse(text, "matches no file"),
+        _ => Ok(()),
+    }
 }
 
 /// The scripts that checks run, if they are in the tree, and the task file.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use swarm_state::ignored::is_generated;
 use walkdir::{DirEntry, WalkDir};
 
-use super::protect;
+use super::{hidden, protect};
 use crate::error::{Error, Result};
 use crate::{git, paths};
 
@@ -49,11 +49,17 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Makes a room from a snapshot of the tree that holds `cwd`. `folder` is the loop's.
+    /// Makes a room from a snapshot of the tree that holds `cwd`. `folder` is the loop's, `settings` are those of the
+    /// baseline: an agent could add a filter that changes the files.
     ///
     /// # Errors
     /// When the checkout fails.
-    pub(super) async fn make(folder: &Path, cwd: &Path, head: Option<&str>, commit: &str) -> Result<Self> {
+    pub(super) async fn make(
+        folder: &Path,
+        cwd: &Path,
+        (head, commit): (Option<&str>, &str),
+        settings: &BTreeMap<String, String>,
+    ) -> Result<Self> {
         static ROOMS_MADE: AtomicU64 = AtomicU64::new(0);
         let origin = paths::resolve(&git::top(cwd).await?);
         let outside = || Error::invalid("the worker's directory is no longer in its repository");
@@ -66,7 +72,7 @@ impl Room {
         let mut origins = vec![origin];
         origins.extend(typed.filter(|typed| cwd.ends_with(&below) && *typed != origins[0]));
         let room = Self { cwd: top.join(&below), container, top, origins, watched: BTreeMap::new() };
-        git::check_out_apart(cwd, head, commit, &room.top).await?;
+        git::check_out_apart(cwd, head, commit, &room.top, settings).await?;
         // A link in the snapshot may lead anywhere.
         if paths::resolve(&room.cwd) != paths::resolve(&room.top).join(&below) || !room.cwd.is_dir() {
             return Err(Error::invalid("the snapshot does not have the worker's directory"));
@@ -130,8 +136,7 @@ impl Room {
         let (from, to) = (from.to_owned(), self.cwd.clone());
         let laid = blocking("cannot copy the hidden files", move || {
             let mut laid = BTreeMap::new();
-            let is_repository = |entry: &DirEntry| entry.depth() == 1 && entry.file_name() == ".git";
-            for entry in WalkDir::new(&from).min_depth(1).into_iter().filter_entry(|e| !is_repository(e)) {
+            for entry in hidden::files(&from) {
                 let entry = entry?;
                 let Ok(file) = entry.path().strip_prefix(&from) else { continue };
                 if entry.file_type().is_dir() {
@@ -199,12 +204,7 @@ impl Room {
     /// Removes the room.
     pub(super) async fn remove(mut self) {
         let container = std::mem::take(&mut self.container);
-        let work = move || {
-            drop(remove_tree(&container));
-            // Empty, unless another room is still being removed.
-            container.parent().map(fs::remove_dir)
-        };
-        drop(tokio::task::spawn_blocking(work).await);
+        drop(tokio::task::spawn_blocking(move || remove_room(&container)).await);
     }
 }
 
@@ -213,9 +213,17 @@ impl Drop for Room {
         let container = std::mem::take(&mut self.container);
         // The caller was canceled, and nobody waits for the end of the removal.
         if container != Path::new("") {
-            drop(std::thread::spawn(move || remove_tree(&container)));
+            drop(std::thread::spawn(move || remove_room(&container)));
         }
     }
+}
+
+/// Removes a room, and the folder for rooms unless another one is in it.
+fn remove_room(container: &Path) {
+    if let Err(error) = remove_tree(container) {
+        tracing::warn!(%error, "cannot remove the room '{}'", container.display());
+    }
+    let _ = container.parent().map(fs::remove_dir);
 }
 
 /// Removes the rooms of a daemon that died. `root` has the folders of all loops.

@@ -57,8 +57,9 @@ impl RoomTrial<'_> {
         prepare: impl AsyncFnOnce(&mut Room) -> Result<()>,
     ) -> Result<(Room, RoomResults), NotRun> {
         let loop_run = self.loop_run;
-        let mut room =
-            Room::make(&loop_run.folder, &loop_run.cwd, self.head.as_deref(), &self.snapshot).await?;
+        let tree = (self.head.as_deref(), self.snapshot.as_str());
+        let settings = &self.base.checkout_settings;
+        let mut room = Room::make(&loop_run.folder, &loop_run.cwd, tree, settings).await?;
         (self.on_step)(Step::Reached("room"));
         match self.checked_in(&mut room, layer, commands, prepare).await {
             Ok(results) => Ok((room, results)),

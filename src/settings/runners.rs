@@ -16,7 +16,7 @@ type RunnerKey = (&'static str, fn(&mut Runner, &SettingEntry<'_>) -> Result<(),
 
 /// Every key of `[runners.NAME]`.
 pub(super) const KEYS: [RunnerKey; 9] = [
-    ("commands", |row, entry| set(&mut row.commands, entry.texts())),
+    ("commands", |row, entry| set(&mut row.commands, commands(entry))),
     ("config", |row, entry| {
         let texts = entry.texts()?;
         row.config = texts.iter().map(|text| config(text, entry)).collect::<Result<_, _>>()?;
@@ -78,6 +78,13 @@ pub(super) fn check(rows: &[Runner]) -> Result<()> {
     };
     let Some(row) = rows.iter().find(is_half) else { return Ok(()) };
     Err(Error::invalid(format!("[runners.{}]: a canary requires canary_file and canary_text", row.name)))
+}
+
+/// The commands that start a runner. Without one, no check could use it.
+fn commands(entry: &SettingEntry<'_>) -> Result<Vec<String>, Fault> {
+    let commands = entry.texts()?;
+    let is_valid = !commands.is_empty() && commands.iter().all(|command| !command.trim().is_empty());
+    if is_valid { Ok(commands) } else { Err(entry.must_be("a list of commands, such as [\"mytests run\"]")) }
 }
 
 /// `FILE`, or `FILE#PART` for one part of a file.

@@ -145,6 +145,10 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     ("[ralph]\ndone_pattern = \"\"", "c.toml:2: 'ralph.done_pattern' must not be empty"),
     ("[ralph]\nprompt_file = \"\"", "c.toml:2: 'ralph.prompt_file' must not be empty"),
+    (
+        "[runners.x]\ncommands = []",
+        "c.toml:2: 'runners.x.commands' must be a list of commands, such as [\"mytests run\"]",
+    ),
     ("ralph = 3", "c.toml:1: 'ralph' must be a table"),
     ("command = \"claude -p\"", "c.toml:1: 'command' must be a list like [\"claude\", \"-p\"]"),
     ("command = []", "c.toml:1: 'command' must name a command"),

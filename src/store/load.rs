@@ -22,13 +22,14 @@ pub enum Mark {
 }
 
 impl Mark {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Killed,
         Self::Paused(PauseBy::User),
         Self::Paused(PauseBy::Shutdown),
         Self::Paused(PauseBy::NoProgress),
         Self::Paused(PauseBy::BudgetUnseen),
         Self::Paused(PauseBy::HeldOut),
+        Self::Paused(PauseBy::CannotCheck),
     ];
 
     /// The suffix of its file.
@@ -40,6 +41,7 @@ impl Mark {
             Self::Paused(PauseBy::NoProgress) => "paused-without-progress",
             Self::Paused(PauseBy::BudgetUnseen) => "paused-budget-unseen",
             Self::Paused(PauseBy::HeldOut) => "paused-held-out",
+            Self::Paused(PauseBy::CannotCheck) => "paused-cannot-check",
         }
     }
 }

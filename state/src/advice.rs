@@ -44,11 +44,14 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
             format!("once it has ended there, remove it from the list: swarm clean {name}")
         }
         (Status::Lost, _) => start_again(name, of.is_loop),
-        (_, Some(Cause::Paused { by: PauseBy::BudgetUnseen })) => format!(
+        (_, Some(Cause::Paused { by: PauseBy::BudgetUnseen, .. })) => format!(
             "make the agent print its cost (claude -p --output-format json), or set prices in the settings; \
              for one more iteration: swarm ralph resume {name}"
         ),
-        (_, Some(Cause::Paused { by: PauseBy::HeldOut })) => format!(
+        (_, Some(Cause::Paused { by: PauseBy::CannotCheck, .. })) => {
+            format!("fix that, then swarm ralph resume {name}")
+        }
+        (_, Some(Cause::Paused { by: PauseBy::HeldOut, .. })) => format!(
             "review the work (swarm ralph diff {name}), and fix the task or the hidden check; \
              for more tries: swarm ralph resume {name}"
         ),
@@ -99,7 +102,7 @@ mod tests {
         let outage = |outage| Cause::Outage { outage, message: "m".into(), until: None, retry_seconds: 5 };
         let asks = Cause::NeedsPerson { text: "trust dialog".into() };
         let failed = Cause::Stopped { reason: StopReason::AllFailed, failure: None };
-        let paused = |by| Cause::Paused { by };
+        let paused = |by| Cause::Paused { by, detail: None };
         let disk = Cause::DiskFull { error: "no space left".into() };
         let earlier = Cause::EarlierSwarm { status: "running".into() };
         let room = "make room on the disk, or fix the error; swarm then goes on by itself";
@@ -158,7 +161,7 @@ mod tests {
 
     #[test]
     fn failed_held_out_checks_call_for_a_review() {
-        let cause = Some(&Cause::Paused { by: PauseBy::HeldOut });
+        let cause = Some(&Cause::Paused { by: PauseBy::HeldOut, detail: None });
         let (name, is_loop, is_paused, raise) = ("a", true, true, None);
         let of = Situation { name, status: Status::Paused, is_loop, is_paused, cause, raise };
         let step = "review the work (swarm ralph diff a), and fix the task or the hidden check; \

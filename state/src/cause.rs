@@ -31,6 +31,9 @@ pub enum Cause {
     Paused {
         /// The origin of the pause.
         by: PauseBy,
+        /// More about the reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        detail: Option<String>,
     },
     /// The agent shows a dialog, asks a question, has no input box, or did not accept its prompt.
     NeedsPerson {
@@ -102,7 +105,7 @@ impl Cause {
         match self {
             Self::Stopped { reason: StopReason::Killed, .. } => String::new(),
             Self::Stopped { reason, failure: Some(why) } => format!("{}: {why}", reason.text()),
-            Self::Paused { by } if status == Status::Paused => by.brief().to_owned(),
+            Self::Paused { by, .. } if status == Status::Paused => by.brief().to_owned(),
             Self::Paused { .. } => "pauses after this iteration".to_owned(),
             Self::Outage { outage, .. } if outage.needs_person() => "not logged in".to_owned(),
             Self::Outage { outage, until: Some(until), .. } => {
@@ -133,7 +136,8 @@ impl Cause {
             Self::Stopped { reason, failure: Some(why) } => format!("{}: {why}", reason.text()),
             Self::Stopped { reason, failure: None } => reason.text(),
             Self::Lost => "the tmux server went away".to_owned(),
-            Self::Paused { by } => by.state_text(),
+            Self::Paused { detail: Some(detail), .. } => format!("paused: {detail}"),
+            Self::Paused { by, detail: None } => by.state_text(),
             Self::NeedsPerson { text } | Self::Restart { text } => text.clone(),
             Self::Outage { outage, message, retry_seconds, .. } if outage.needs_person() => {
                 format!("needs you: {message} (swarm retries within {})", duration(*retry_seconds, " "))
@@ -180,7 +184,7 @@ mod tests {
             until: until.map(|at| DateTime::parse_from_rfc3339(at).unwrap()),
             retry_seconds: 300,
         };
-        let paused = |by| Cause::Paused { by };
+        let paused = |by| Cause::Paused { by, detail: None };
         let backoff = |failure: Option<&str>| Cause::Backoff {
             retry_seconds: 4,
             failure: failure.map(str::to_owned),
@@ -197,6 +201,10 @@ mod tests {
             (paused(PauseBy::User), "paused"),
             (paused(PauseBy::Shutdown), "paused when the daemon stopped"),
             (paused(PauseBy::NoProgress), "paused: no progress"),
+            (
+                Cause::Paused { by: PauseBy::CannotCheck, detail: Some("no such program: x".into()) },
+                "paused: no such program: x",
+            ),
             (Cause::NeedsPerson { text: "trust dialog".into() }, "trust dialog"),
             (
                 outage(outage::OutageKind::Limit, Some("2026-01-15T08:05:00+01:00")),
@@ -237,6 +245,7 @@ mod tests {
                 "by you",
                 "the daemon was stopped",
                 "no progress",
+                "a check cannot run",
                 "trust dialog",
                 "limit until 08:05",
                 "overload, next try within 5m 0s",
@@ -252,7 +261,7 @@ mod tests {
                 "belongs to an earlier swarm",
             ]
         );
-        let paused = Cause::Paused { by: PauseBy::User };
+        let paused = Cause::Paused { by: PauseBy::User, detail: None };
         assert_eq!(paused.brief(Status::Running), "pauses after this iteration");
     }
 

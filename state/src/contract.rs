@@ -18,6 +18,7 @@ pub use progress::{HEADING, ProgressEntry};
 pub use turn::{MAX_STORY_DIFF_CHARS, StoryChanges, TurnSection};
 
 use crate::promise::Promise;
+use crate::rooms::RoomGates;
 
 /// Maximum length of a failed check's output in the next contract, characters; the end is kept.
 pub const MAX_OUTPUT_CHARS: usize = 2_000;
@@ -57,6 +58,8 @@ pub struct Contract<'a> {
     pub configured: &'a [String],
     /// Their test files must stay as they are too.
     pub tests: bool,
+    /// The gates that are tested outside of the agent's tree. Nothing of a held-out check is in the text.
+    pub rooms: &'a RoomGates,
     /// The promise that the agent must print when it is done.
     pub promise: Option<&'a Promise>,
     /// The changes so far.
@@ -129,6 +132,7 @@ impl Contract<'_> {
                 ),
             );
         }
+        self.add_room_rules(&mut rules);
         if let Some(promise) = self.promise {
             let marker = promise.marker();
             line(
@@ -140,6 +144,32 @@ impl Contract<'_> {
             rules.push_str("- As long as it is not done, do not say it: it is checked, and a promise without work does not count.\n");
         }
         rules
+    }
+
+    fn add_room_rules(&self, rules: &mut String) {
+        let RoomGates { clean_check, setup, fix, .. } = self.rooms;
+        if *clean_check {
+            let after = if setup.is_empty() {
+                String::new()
+            } else {
+                format!(", after running `{}` there", setup.join("` and `"))
+            };
+            line(
+                rules,
+                format_args!(
+                    "- The commands are run once more in a fresh checkout of your work{after}, and must exit with 0 there too. It has the files that git does not ignore, also new ones that you did not commit. Do not rely on ignored files, on programs that you installed, or on the path of this directory."
+                ),
+            );
+        }
+        if !fix.is_empty() {
+            line(
+                rules,
+                format_args!(
+                    "- Make the commands pass by a change in these files: `{}`. With the old versions of these files, the commands must fail again; if they pass then, nothing counts as done.",
+                    fix.join("`, `")
+                ),
+            );
+        }
     }
 
     fn changes_text(&self) -> String {

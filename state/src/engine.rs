@@ -162,6 +162,9 @@ pub struct Loop {
     /// The held-out checks failed too often in the last iteration.
     #[serde(default)]
     tries_spent: bool,
+    /// Why a check could not run in the last iteration, if the agent cannot fix it.
+    #[serde(default)]
+    cannot_check: Option<String>,
     /// At least one iteration succeeded. A record of an older release did not count them.
     #[serde(default = "yes")]
     succeeded: bool,

@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::has_twice;
 use crate::notice::named;
 use crate::outage::Outage;
 use crate::promise::{Claim, OnNoWork, Promise, Source};
@@ -118,6 +119,12 @@ pub enum GatesError {
     /// Protected files, although no gate could fail because of them.
     #[error("--protect has no effect without a --check or a --promise")]
     NothingToProtect,
+    /// The same check twice. Results are stored by command.
+    #[error("the same --check is given twice")]
+    SameCheckTwice,
+    /// Options that contradict each other.
+    #[error("--protect-tests cannot be used with --allow-changed-checks")]
+    ProtectedAndAllowed,
     /// A fault of the gates that are tested outside of the agent's tree.
     #[error(transparent)]
     Rooms(#[from] RoomError),
@@ -134,6 +141,7 @@ impl GatesError {
     pub fn hint(self) -> &'static str {
         match self {
             Self::EmptyCheck | Self::NulByte => "example: --check 'cargo test'",
+            Self::SameCheckTwice | Self::ProtectedAndAllowed => "omit one of the two",
             Self::ZeroLimit => "omit the option to use its default",
             Self::NoTests => "add the check that runs the tests, or protect files: --protect GLOB",
             Self::NothingToProtect => "add the condition for a complete loop: --check COMMAND",
@@ -156,12 +164,16 @@ impl Gates {
             Err(GatesError::EmptyCheck)
         } else if has(|check| check.contains('\0')) {
             Err(GatesError::NulByte)
+        } else if has_twice(self.checks.iter().map(|check| check.trim())) {
+            Err(GatesError::SameCheckTwice)
         } else if self.check_timeout == 0 || self.check_jobs == 0 {
             Err(GatesError::ZeroLimit)
         } else if self.is_empty() && !self.protect.is_empty() {
             Err(GatesError::NothingToProtect)
         } else if self.checks.is_empty() && self.protect_tests {
             Err(GatesError::NoTests)
+        } else if self.protect_tests && self.allow_changed_checks {
+            Err(GatesError::ProtectedAndAllowed)
         } else {
             self.rooms.validate(&self.checks, !self.is_empty())?;
             self.tests.validate(!self.checks.is_empty())?;
@@ -221,6 +233,9 @@ pub struct Verdict {
     /// The held-out checks failed as often as `--final-tries` permits.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tries_spent: bool,
+    /// Why a check could not run, if the agent cannot fix it: the loop pauses. The agent may not read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cannot_check: Option<Box<str>>,
     /// The outage that ended the run, if any.
     pub outage: Option<Outage>,
     /// The API error that the agent's screen shows at the end of its turn. Without an outage it fails the iteration.

@@ -63,6 +63,29 @@ pub struct KnownReport {
     pub tests: Option<ReportedTests>,
     /// Why it could not be read.
     pub trouble: Option<String>,
+    /// How many tests ran before the first iteration, if a person approved others since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_run: Option<u64>,
+}
+
+/// The tests of a check that an iteration is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownTests {
+    /// Their numbers.
+    pub counts: TestCounts,
+    /// As [`KnownReport::first_run`].
+    pub first_run: Option<u64>,
+}
+
+impl KnownTests {
+    /// The numbers for a message.
+    fn text(self) -> String {
+        let run = self.counts.run;
+        match self.first_run {
+            Some(first) if first != run => format!("{first} at the baseline, approved now {run}"),
+            Some(_) | None => format!("{run} at the baseline"),
+        }
+    }
 }
 
 /// The counts in the output of a check, for all runners that it starts; `None` if there are none. `is_shortened` says
@@ -90,7 +113,7 @@ pub fn count_all(uses: &[RunnerUse], check: &str, output: &str, is_shortened: bo
 pub fn judge(
     uses: &[RunnerUse],
     check: &str,
-    before: Option<TestCounts>,
+    before: Option<KnownTests>,
     now: Option<TestCounts>,
     is_cut: bool,
 ) -> Option<Proof> {
@@ -114,7 +137,7 @@ pub fn judge(
         (Some(before), None) => {
             let found = format!(
                 "the runner printed no count of tests; at the baseline, {} ran",
-                counted(before.run, "test")
+                counted(before.counts.run, "test")
             );
             proof(ProofOutcome::Fails, found)
         }
@@ -130,6 +153,10 @@ pub fn judge_report(base: Option<&KnownReport>, now: &KnownReport) -> Proof {
     let proof =
         |outcome, found: String| Proof::of_all(Layer::Inventory, outcome, format!("{}: {found}", now.path));
     let before = base.and_then(|base| base.tests.as_ref());
+    let known = |before: &ReportedTests| KnownTests {
+        counts: before.counts,
+        first_run: base.and_then(|base| base.first_run),
+    };
     match (before, &now.tests) {
         (None, Some(_)) => {
             let why = base.and_then(|base| base.trouble.as_deref()).unwrap_or("it is missing");
@@ -154,36 +181,37 @@ pub fn judge_report(base: Option<&KnownReport>, now: &KnownReport) -> Proof {
             } else if !missing.is_empty() {
                 proof(ProofOutcome::Fails, format!("tests of the baseline did not run: {}", list(&missing)))
             } else if tests.counts.run < before.counts.run {
-                proof(ProofOutcome::Fails, fewer(before.counts, tests.counts))
+                proof(ProofOutcome::Fails, fewer(known(before), tests.counts))
             } else {
-                proof(ProofOutcome::Holds, ran(before.counts, tests.counts))
+                proof(ProofOutcome::Holds, ran(known(before), tests.counts))
             }
         }
     }
 }
 
 /// The loss of tests, as a phrase.
-fn lost(before: TestCounts, now: TestCounts) -> Option<String> {
-    if now.run < before.run {
+fn lost(before: KnownTests, now: TestCounts) -> Option<String> {
+    let KnownTests { counts, .. } = before;
+    if now.run < counts.run {
         Some(fewer(before, now))
-    } else if now.skipped > before.skipped {
+    } else if now.skipped > counts.skipped {
         let verb = if now.skipped == 1 { "is" } else { "are" };
         let tests = counted(now.skipped, "test");
-        Some(format!("{tests} {verb} skipped, {} at the baseline", before.skipped))
+        Some(format!("{tests} {verb} skipped, {} at the baseline", counts.skipped))
     } else {
         None
     }
 }
 
-fn fewer(before: TestCounts, now: TestCounts) -> String {
-    let skipped = if now.skipped > before.skipped {
-        format!(" ({} skipped, {} at the baseline)", now.skipped, before.skipped)
+fn fewer(before: KnownTests, now: TestCounts) -> String {
+    let skipped = if now.skipped > before.counts.skipped {
+        format!(" ({} skipped, {} at the baseline)", now.skipped, before.counts.skipped)
     } else {
         String::new()
     };
-    format!("{} ran, {} at the baseline{skipped}", counted(now.run, "test"), before.run)
+    format!("{}{skipped}", ran(before, now))
 }
 
-fn ran(before: TestCounts, now: TestCounts) -> String {
-    format!("{} ran, {} at the baseline", counted(now.run, "test"), before.run)
+fn ran(before: KnownTests, now: TestCounts) -> String {
+    format!("{} ran, {}", counted(now.run, "test"), before.text())
 }

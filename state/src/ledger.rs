@@ -53,6 +53,12 @@ pub struct Base {
     /// The failing tests that prove that checks can fail.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub canaries: Vec<Canary>,
+    /// How many tests of a check ran before the first iteration, if a person approved another number since.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub first_run: BTreeMap<String, u64>,
+    /// The settings of git that change the contents of files when they are checked out.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub checkout_settings: BTreeMap<String, String>,
     /// The reports of tests that the checks wrote.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reports: Vec<KnownReport>,

@@ -202,6 +202,12 @@ pub fn default_question_timeout() -> u64 {
     QUESTION_TIMEOUT_SECONDS
 }
 
+/// Whether a text occurs twice.
+pub(crate) fn has_twice<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
+    let mut seen = std::collections::BTreeSet::new();
+    texts.into_iter().any(|text| !seen.insert(text))
+}
+
 /// Whether serde may omit a field: a reader fills in the default.
 pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()

@@ -10,6 +10,8 @@ use crate::proof::{Layer, Proof, ProofOutcome};
 /// The proof of one iteration, in phrases.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProofSummary {
+    /// The conditions that the user requested.
+    pub in_force: Vec<String>,
     /// The tested conditions that hold.
     pub holds: Vec<String>,
     /// The conditions that were not tested, each with what could therefore be wrong.
@@ -58,6 +60,7 @@ impl ProofSummary {
         if gates.is_empty() {
             return summary;
         }
+        summary.in_force = in_force(gates);
         summary.add_checks(verdict);
         if verdict.promise.is_some_and(crate::promise::Claim::holds) {
             let source =
@@ -125,6 +128,25 @@ impl ProofSummary {
     }
 }
 
+/// The conditions for a complete loop that the user requested, or did not turn off.
+pub fn in_force(gates: &Gates) -> Vec<String> {
+    let count = |count: usize, what| (count > 0).then(|| counted(count as u64, what));
+    let flag = |is_set: bool, what: &str| is_set.then(|| what.to_owned());
+    let (rooms, has_checks) = (&gates.rooms, !gates.checks.is_empty());
+    let found = [
+        count(gates.checks.len(), "check"),
+        flag(gates.promise.is_some(), "a promise"),
+        flag(has_checks && !gates.allow_changed_checks, "watched files"),
+        flag(gates.protect_tests, "protected tests"),
+        flag(has_checks && !gates.tests.no_canary, "canary"),
+        count(gates.tests.reports.len(), "report of tests"),
+        flag(rooms.clean_check, "clean room"),
+        flag(!rooms.fix.is_empty(), "red replay"),
+        count(rooms.final_checks.len(), "held-out check"),
+    ];
+    found.into_iter().flatten().collect()
+}
+
 /// The finding with the name of its layer, if the finding alone would not be understood.
 fn named(proof: &Proof) -> String {
     let word = match proof.layer {
@@ -155,6 +177,7 @@ mod tests {
     fn what_was_not_tested_is_named_with_its_option() {
         let verdict = Verdict { checks: vec![check("pytest", true)], ..Verdict::default() };
         let summary = ProofSummary::of(&gates(&["pytest"]), &verdict, Some(2));
+        assert_eq!(summary.in_force, ["1 check", "watched files", "canary"]);
         assert_eq!(summary.holds, ["1 check passed", "2 watched files unchanged"]);
         assert_eq!(
             summary.unproven,
@@ -185,6 +208,17 @@ mod tests {
             ["1 check passed", "canary: pytest: found", "red replay: pytest: found", "held-out check: found"]
         );
         assert_eq!(summary.unproven, ["pytest: found"]);
+    }
+
+    #[test]
+    fn everything_that_was_requested_is_in_force() {
+        let text = r#"{"checks": ["a", "b"], "promise": "DONE", "protect_tests": true, "reports": [{"format":
+            "junit", "path": "a.xml"}], "clean_check": true, "fix": ["src/**"], "final_checks": ["c"]}"#;
+        let found = in_force(&serde_json::from_str(text).unwrap()).join(", ");
+        let expected = "2 checks, a promise, watched files, protected tests, canary, 1 report of tests, clean room, \
+                        red replay, 1 held-out check";
+        assert_eq!(found, expected);
+        assert_eq!(in_force(&Gates::default()), [""; 0]);
     }
 
     #[test]

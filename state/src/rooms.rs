@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::has_twice;
+
 /// Default number of failures of the held-out checks after which the loop pauses.
 const FINAL_TRIES: u32 = 3;
 
@@ -64,6 +66,12 @@ pub enum RoomError {
     /// No try at all.
     #[error("--final-tries must be at least 1")]
     ZeroTries,
+    /// A number of tries for nothing.
+    #[error("--final-tries has no effect without a --final-check")]
+    TriesAlone,
+    /// The same held-out check twice.
+    #[error("the same --final-check is given twice")]
+    SameTwice,
     /// Hidden files that no check uses.
     #[error("--hidden has no effect without a --final-check")]
     HiddenAlone,
@@ -89,6 +97,8 @@ impl RoomError {
                 "example: --final-check 'pytest hidden_tests' --setup 'npm ci' --fix 'src/**'"
             }
             Self::ZeroTries => "omit the option to use its default",
+            Self::TriesAlone => "add the command that is tried: --final-check COMMAND",
+            Self::SameTwice => "omit one of the two",
             Self::HiddenAlone => "add the command that uses the files: --final-check COMMAND",
             Self::SetupAlone => "add --clean-check to run the checks after it",
             Self::SameAsCheck => "use a command and files that the agent does not know: --hidden DIR",
@@ -122,6 +132,10 @@ impl RoomGates {
         let is_known = |held_out: &String| checks.iter().any(|check| check.trim() == held_out.trim());
         match self {
             Self { final_tries: 0, .. } => Err(RoomError::ZeroTries),
+            _ if self.final_tries != FINAL_TRIES && self.final_checks.is_empty() => {
+                Err(RoomError::TriesAlone)
+            }
+            _ if has_twice(self.final_checks.iter().map(|check| check.trim())) => Err(RoomError::SameTwice),
             _ if self.hidden.is_some() && self.final_checks.is_empty() => Err(RoomError::HiddenAlone),
             _ if !self.setup.is_empty() && self.is_empty() => Err(RoomError::SetupAlone),
             _ if self.hidden.is_none() && self.final_checks.iter().any(is_known) => {
@@ -164,6 +178,13 @@ mod tests {
             (base.clone(), &[" make hidden\n"], true, Some(RoomError::SameAsCheck)),
             (RoomGates { hidden: Some("/h".into()), ..base.clone() }, &["make hidden"], true, None),
             (RoomGates { final_tries: 0, ..base.clone() }, &["a"], true, Some(RoomError::ZeroTries)),
+            (RoomGates { final_tries: 2, ..clean.clone() }, &["a"], true, Some(RoomError::TriesAlone)),
+            (
+                RoomGates { final_checks: strings(&["x", " x"]), ..base.clone() },
+                &["a"],
+                true,
+                Some(RoomError::SameTwice),
+            ),
             (
                 RoomGates { final_checks: strings(&[" "]), ..base.clone() },
                 &["a"],

@@ -13,6 +13,7 @@ mod expand;
 mod forms;
 mod parts;
 mod rows;
+mod targets;
 #[cfg(test)]
 mod tests;
 

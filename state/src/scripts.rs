@@ -9,6 +9,15 @@
 const INTERPRETERS: [&str; 12] =
     ["sh", "bash", "dash", "zsh", "ksh", "python", "python3", "perl", "ruby", "node", "source", "."];
 
+/// The interpreters whose files are always check scripts.
+const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "source", "."];
+
+/// Parts of the path of a file that is plainly a check script.
+const CHECK_PARTS: [&str; 7] = ["check", "test", "spec", "verif", "valid", "lint", "assert"];
+
+/// The same as whole words.
+const CHECK_WORDS: [&str; 3] = ["ci", "qa", "e2e"];
+
 /// Words that are followed by a program.
 const PREFIXES: [&str; 18] = [
     "env", "exec", "time", "nice", "nohup", "command", "timeout", "sudo", "!", "setsid", "stdbuf", "xargs",
@@ -73,10 +82,23 @@ impl PlacedCommand {
             if has_options && first.is_some_and(|word| !is_path(&word)) {
                 found.extend(named.next().filter(is_path).cloned());
             }
+            // Another interpreter may run the program that the agent works on.
+            let is_shell = SHELLS.contains(&program.rsplit('/').next().unwrap_or(program));
+            let rest = found.split_off(1).into_iter();
+            found.extend(rest.filter(|file| is_shell || is_check_script(&placed(&self.dir, file))));
         }
         found.extend(self.inputs.iter().cloned());
         found.iter().map(|word| placed(&self.dir, word)).collect()
     }
+}
+
+/// Whether a file's path says that it checks the work. The directories above the worker's do not count.
+fn is_check_script(file: &str) -> bool {
+    let is_above = file.starts_with('/');
+    let parts: Vec<&str> = file.rsplit('/').take(if is_above { 2 } else { usize::MAX }).collect();
+    let path = parts.join("/").to_lowercase();
+    let mut words = path.split(|c: char| !c.is_alphanumeric());
+    CHECK_PARTS.iter().any(|part| path.contains(part)) || words.any(|word| CHECK_WORDS.contains(&word))
 }
 
 /// A path that starts at a directory, relative to where the directory starts.
@@ -368,6 +390,10 @@ mod tests {
             ("(cd s && ./x); sh t.sh", &["s/./x", "t.sh"]),
             ("cd \"$(dirname \"$0\")/..\" && ./x", &["./x"]),
             ("# it's here\n./x", &["./x"]),
+            ("node ci/run.js", &["ci/run.js"]),
+            ("cd tests && python3 run.py", &["tests/run.py"]),
+            ("python3 /src/testing/a/checks/run.py", &["/src/testing/a/checks/run.py"]),
+            ("sh app.sh", &["app.sh"]),
             ("python3 -m tools.check -v", &["tools/check.py", "tools/check/__main__.py"]),
             ("if ./t.sh; then exit 0; else sh u.sh; fi", &["./t.sh", "u.sh"]),
             ("for n in 1 2; do sh t.sh $n; done", &["t.sh"]),
@@ -398,6 +424,11 @@ mod tests {
             ("cat data | ./x", "data"),
             ("echo '$(sh t.sh)'", "t.sh"),
             ("./prog >out.txt 2>&1", "out.txt"),
+            ("python3 app.py 1 2", "app.py"),
+            ("python3 manage.py test", "manage.py"),
+            ("python3 -m app", "app.py"),
+            ("python3 /src/testing/a/app.py", "/src/testing/a/app.py"),
+            ("node serve/circus.js", "serve/circus.js"),
         ] {
             assert!(!candidates(command).contains(&data.to_owned()), "{command}: {:?}", candidates(command));
         }

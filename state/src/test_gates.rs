@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::inventory::ReportFormat;
+use crate::model::has_twice;
 
 /// These options, a part of [`crate::gates::Gates`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +56,12 @@ pub enum TestGatesError {
     /// An option that contradicts another.
     #[error("--canary cannot be used with --no-canary")]
     Contradiction,
+    /// Two tests in one file, of which one would be lost.
+    #[error("the same PATH of --canary is given twice")]
+    SameCanary,
+    /// One report twice: its tests would count twice.
+    #[error("the same --report is given twice")]
+    SameReport,
     /// An unknown format, or no path.
     #[error("--report requires FORMAT=PATH; the formats are {}", ReportFormat::WORDS)]
     BadReport,
@@ -70,7 +77,7 @@ impl TestGatesError {
             Self::NoPath | Self::Outside | Self::NoToken | Self::NulByte => {
                 "example: --canary 'tests/canary.sh=echo {token}; exit 1'"
             }
-            Self::Contradiction => "omit one of the two",
+            Self::Contradiction | Self::SameCanary | Self::SameReport => "omit one of the two",
             Self::BadReport => "example: --report junit=build/junit.xml",
             Self::NoCheck => "add the command that runs the tests: --check COMMAND",
         }
@@ -123,6 +130,12 @@ impl TestGates {
                 return Err(TestGatesError::NulByte);
             }
         }
+        if has_twice(self.canaries.iter().map(|canary| canary.path.as_str())) {
+            return Err(TestGatesError::SameCanary);
+        }
+        if has_twice(self.reports.iter().map(|report| report.path.trim_start_matches("./"))) {
+            return Err(TestGatesError::SameReport);
+        }
         if self.reports.iter().any(|report| report.path.contains('\0')) {
             Err(TestGatesError::NulByte)
         } else if self.no_canary && !self.canaries.is_empty() {
@@ -168,7 +181,14 @@ mod tests {
         ] {
             assert_eq!(ReportFile::parse(text).is_ok(), valid, "{text}");
         }
-        let canaries = vec![OwnCanary::parse("a={token}").unwrap()];
+        let canary = |text: &str| OwnCanary::parse(text).unwrap();
+        let twice = vec![canary("a={token}"), canary("./a=echo {token}")];
+        let twice = TestGates { canaries: twice, ..TestGates::default() };
+        assert_eq!(twice.validate(true), Err(TestGatesError::SameCanary));
+        let reports = ["junit=a.xml", "tap=./a.xml"].map(|text| ReportFile::parse(text).unwrap()).to_vec();
+        let twice = TestGates { reports, ..TestGates::default() };
+        assert_eq!(twice.validate(true), Err(TestGatesError::SameReport));
+        let canaries = vec![canary("a={token}")];
         let both = TestGates { no_canary: true, canaries, ..TestGates::default() };
         assert_eq!(both.validate(true), Err(TestGatesError::Contradiction));
         let idle = TestGates { no_canary: false, ..both };

@@ -185,7 +185,7 @@ fn canaries_that_cannot_work_are_refused_at_the_start() {
     for (flags, code, message, hint) in [
         (
             &["--canary", "t/a.sh=exit 1 # {token}"][..],
-            1,
+            2,
             "--canary: the file 't/a.sh' exists already",
             "name a new file",
         ),

@@ -182,10 +182,10 @@ fn what_make_runs_is_not_the_agents_to_change() {
     let d = Desk::new();
     d.commit("Makefile", "test:\n\tfalse\n");
     let check = builder(&d, "make", "Makefile");
-    let agent = d.agent(&[&format!("echo '# OK' >>Makefile; {DONE}")]);
+    let agent = d.agent(&[&format!("printf '\\ttrue # OK\\n' >>Makefile; {DONE}")]);
     let result = d.result(1, &["--check", &check, "-n", "1"], &agent);
-    assert_eq!(error(&result, 1), "protected files were changed: Makefile");
-    d.w.swarm(&["why", "a"]).ok().says("watched: Makefile\n");
+    assert_eq!(error(&result, 1), "protected files were changed: Makefile (target test)");
+    d.w.swarm(&["why", "a"]).ok().says("watched: Makefile (target test)\n");
     assert!(d.prompt(1).contains("The configuration of make and the programs"), "{}", d.prompt(1));
 }
 
@@ -194,7 +194,7 @@ fn of_package_json_only_the_scripts_are_watched() {
     let package =
         |scripts: &str, more: &str| format!(r#"{{"scripts":{{"test":"{scripts}"}},"more":"{more}"}}"#);
     for (scripts, code, expected) in
-        [("jest", 0, ""), ("true", 1, "protected files were changed: web/package.json (scripts)")]
+        [("jest", 0, ""), ("true", 1, "protected files were changed: web/package.json (scripts.test)")]
     {
         let d = Desk::new();
         d.commit("web/package.json", &package("jest", ""));
@@ -557,13 +557,15 @@ fn a_worker_that_an_agent_spawned_does_not_clean_its_loop_away() {
 
 #[test]
 fn what_a_builder_would_read_in_place_of_its_file_or_beside_it_is_not_the_agents_to_add() {
-    for (tool, there, added) in [("make", "Makefile", "GNUmakefile"), ("npm", "package.json", ".npmrc")] {
+    for (tool, there, added, part) in
+        [("make", "Makefile", "GNUmakefile", " (target test)"), ("npm", "package.json", ".npmrc", "")]
+    {
         let d = Desk::new();
         d.commit(there, "{}\n");
         let check = builder(&d, tool, added);
         let agent = d.agent(&[&format!("echo OK >{added}; {DONE}")]);
         let result = d.result(1, &["--check", &check, "-n", "1"], &agent);
-        assert_eq!(error(&result, 1), format!("protected files were changed: {added}"));
+        assert_eq!(error(&result, 1), format!("protected files were changed: {added}{part}"));
     }
 }
 

@@ -39,6 +39,30 @@ fn check_whose_program_cannot_run_is_refused_before_anything_starts() {
 }
 
 #[test]
+fn command_outside_of_the_tree_whose_program_cannot_run_is_refused() {
+    let d = Desk::new();
+    let agent = d.agent(&["true"]);
+    fs::create_dir(d.path("vault")).unwrap();
+    fs::write(d.path("vault/closed.sh"), "#!/bin/sh\n").unwrap();
+    let (vault, gone) = (d.path("vault").display().to_string(), d.path("gone.sh").display().to_string());
+    for (option, command, what, why) in [
+        ("--final-check", "no-such-program -q", "held-out check", "no such program: no-such-program"),
+        ("--final-check", "./closed.sh", "held-out check", "./closed.sh is not executable"),
+        ("--final-check", &gone, "held-out check", "gone.sh does not exist"),
+        ("--setup", "no-such-program", "setup command", "no such program: no-such-program"),
+    ] {
+        let held_out = ["--check", "true", "--final-check", "sh closed.sh", "--hidden", &vault];
+        let ran = d.run(&[&held_out[..], &[option, command]].concat(), &agent).code(1);
+        ran.warns(&format!("swarm: error: the {what} '{command}' cannot run: ")).warns(why).warns("hint: ");
+        assert_eq!((d.turns(), d.w.status("a")), (0, Value::Null), "{command}");
+    }
+    // The script of the hidden directory is found.
+    let flags = ["--check", "true", "--final-check", "sh closed.sh", "--hidden", &vault, "-n", "1"];
+    let ran = d.run(&flags, &d.agent(&[&format!("touch x; {DONE}")])).ok();
+    assert!(!ran.err.contains("cannot run"), "{}", ran.err);
+}
+
+#[test]
 fn script_that_does_not_exist_yet_is_a_warning_and_the_agent_may_write_it() {
     let d = Desk::new();
     let script = "printf '#!/bin/sh\\n' >check.sh; chmod +x check.sh";

@@ -75,6 +75,22 @@ fn a_setup_prepares_the_checkout() {
     assert!(!d.w.swarm_dir().join("ralph/a/room").exists());
 }
 
+#[test]
+fn the_agent_reads_why_a_setup_failed() {
+    let setup = "test -e ok2 || { echo setup-trouble; exit 3; }";
+    for gate in [&["--clean-check"][..], &["--final-check", "test -e ok2"]] {
+        let d = Desk::new();
+        let agent = d.agent(&[&format!("touch ok; {DONE}"), &format!("touch ok2; {DONE}")]);
+        let flags = [&["--check", "test -e ok", "--setup", setup, "-n", "2"][..], gate].concat();
+        d.result(0, &flags, &agent);
+        let prompt = d.prompt(2);
+        let why = format!("the setup command '{setup}' failed");
+        assert!(prompt.contains(&why) && prompt.contains("\nsetup-trouble\n"), "{gate:?}: {prompt}");
+        let rule = "The commands are run once more in a fresh checkout of your work, after running `";
+        assert_eq!(d.prompt(1).contains(rule), gate.len() == 1, "{}", d.prompt(1));
+    }
+}
+
 /// A monorepo: `app` uses the workspace `lib` through `node_modules`, and a tool in it, and a tool in `.venv`.
 fn monorepo() -> Desk {
     let d = Desk::new();
@@ -109,7 +125,19 @@ fn the_red_replay_accepts_the_fix_and_nothing_else() {
     ]);
     let top = d.w.work().display().to_string();
     let check = format!("cd '{top}/packages/app' && sh test.sh");
-    let flags = ["--check", &check, "--cwd", "packages", "--fix", "lib/**", "--clean-check", "-n", "3"];
+    let flags = [
+        "--check",
+        &check,
+        "--cwd",
+        "packages",
+        "--fix",
+        "lib/**",
+        "--fix",
+        "new/**",
+        "--clean-check",
+        "-n",
+        "3",
+    ];
     let agent_in_app: Vec<String> =
         [vec!["sh".into(), "-c".into(), format!("cd '{}' && exec \"$0\"", app.display())], agent].concat();
     let result = d.result(0, &flags, &agent_in_app);

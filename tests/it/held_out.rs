@@ -1,6 +1,7 @@
 //! Held-out checks: what they refuse, what the agent learns of them, and the pause after too many tries.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use crate::cheats::error;
 use crate::verified::{DONE, Desk};
@@ -126,6 +127,66 @@ fn held_out_files_stay_as_they_are_and_other_gates_come_first() {
 }
 
 #[test]
+fn what_a_person_must_fix_pauses_the_loop_and_uses_no_try() {
+    let mut d = project();
+    let vault = d.path("vault").display().to_string();
+    let tools = d.path("tools");
+    fs::create_dir(&tools).unwrap();
+    let tool = tools.join("held-tool");
+    let write_tool = || {
+        fs::write(&tool, "#!/bin/sh\nexec sh vaulted.sh\n").unwrap();
+        fs::set_permissions(&tool, fs::Permissions::from_mode(0o700)).unwrap();
+    };
+    write_tool();
+    d.w.set("PATH", format!("{}:{}", tools.display(), std::env::var("PATH").unwrap()));
+    let agent = d.agent(&[
+        &format!("{HONEST}; rm $D/tools/held-tool; {DONE}"),
+        &format!("mv $D/vault $D/elsewhere; {DONE}"),
+        &format!("mkfifo $D/vault/pipe; {DONE}"),
+        DONE,
+    ]);
+    let flags = [&CHECK[..], &["--final-check", "held-tool", "--hidden", &vault, "--final-tries", "1"]];
+    let result = d.result(1, &flags.concat(), &agent);
+    assert_eq!(result["paused_by"], "cannot_check");
+    assert_eq!(error(&result, 1), "a check could not run");
+    let why = |what: &str| d.w.swarm(&["why", "a"]).ok().says(what).says("next: fix that, then");
+    why("paused: the held-out check 'held-tool' cannot run: no such program: held-tool");
+    write_tool();
+    d.w.swarm(&["ralph", "resume", "a"]).ok();
+    d.w.until("the second iteration ends", || (d.turns() == 2).then_some(()));
+    d.w.until_status("a", "paused");
+    why(&format!("paused: the hidden directory '{vault}' does not exist"));
+    assert!(!d.prompt(2).contains("held-tool") && !d.prompt(2).contains("vault"), "{}", d.prompt(2));
+    fs::rename(d.path("elsewhere"), &vault).unwrap();
+    d.w.swarm(&["ralph", "resume", "a"]).ok();
+    d.w.until("the third iteration ends", || (d.turns() == 3).then_some(()));
+    d.w.until_status("a", "paused");
+    why("has a file that cannot be copied: ");
+    fs::remove_file(d.path("vault/pipe")).unwrap();
+    d.w.swarm(&["ralph", "resume", "a"]).ok();
+    d.w.until_status("a", "done");
+}
+
+#[test]
+fn hidden_files_in_another_worktree_of_the_repository_are_refused() {
+    let d = project();
+    d.git(&["worktree", "add", "-q", "../linked"]);
+    d.git(&["worktree", "add", "-q", "../third"]);
+    let linked = d.w.path("linked").display().to_string();
+    let agent = d.agent(&[DONE]);
+    for (cwd, dir) in
+        [(&linked, "tests"), (&linked, ".git/info"), (&linked, "../third/tests"), (&linked, "../linked")]
+    {
+        let hidden = d.w.work().join(dir).display().to_string();
+        let flags = [&CHECK[..], &["--final-check", "x", "--hidden", &hidden, "--cwd", cwd]].concat();
+        let ran = d.run(&flags, &agent).code(2);
+        let what =
+            if dir == "../linked" { "where the agent works" } else { "which is of the same repository" };
+        assert!(ran.err.contains(what), "{dir}: {}", ran.err);
+    }
+}
+
+#[test]
 fn faults_are_refused_at_the_start() {
     let d = project();
     let vault = d.path("vault").display().to_string();
@@ -148,6 +209,8 @@ fn faults_are_refused_at_the_start() {
         (&["--final-check", " "], "--final-check cannot be empty"),
         (&["--final-check", "x", "--final-tries", "0"], "--final-tries"),
         (&["--hidden", &vault], "--hidden has no effect without a --final-check"),
+        (&["--final-tries", "3"], "--final-tries has no effect without a --final-check"),
+        (&["--check", "sh tests/a.sh "], "the same --check is given twice"),
         (&["--setup", "npm ci"], "--setup has no effect without"),
         (&["--clean-check", "--setup", ""], "--setup cannot be empty"),
         (&["--fix", "nothing/**"], "--fix 'nothing/**' matches no file"),

@@ -78,6 +78,8 @@ fn fewer_tests_count_after_they_were_approved() {
     std::fs::write(&go, "go\n").unwrap();
     assert_eq!(follower.wait(&d.w), 0, "{}", follower.output());
     assert_eq!(d.turns(), 2);
+    let proof = format!("\n  inventory: {UNITTEST}: 1 test ran, 2 at the baseline, approved now 1\n");
+    d.w.swarm(&["why", "a"]).ok().says(&proof);
 }
 
 #[test]

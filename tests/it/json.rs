@@ -166,7 +166,7 @@ fn every_verb_prints_the_described_objects() {
     let stuck = [&task[..], &["stuck", "--no-progress", "1", "--check", "false", "--", "true"]].concat();
     let stuck = seen.run("loop", &stuck, 1);
     assert_eq!((&stuck[0]["status"], &stuck[0]["paused_by"]), (&"paused".into(), &"no_progress".into()));
-    assert_eq!(stuck[0]["cause"], json!({"kind": "paused", "by": "no_progress"}));
+    assert_eq!(stuck[0]["cause"], json!({"kind": "paused", "by": "no_progress", "detail": null}));
     let bad = [&task[..], &["bad", "--max-failures", "1", "--check", "false", "--", "false"]].concat();
     seen.run("loop", &bad, 1);
     seen.run("spawn", &["--name", "w", "--", "cat"], 0);

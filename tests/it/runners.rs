@@ -177,12 +177,12 @@ fn dependencies_of_a_package_may_change_and_its_scripts_may_not() {
     let d = desk();
     let turn = format!(
         "echo '{}' >package.json; mkdir -p node_modules/y; echo >node_modules/y/index.js; touch fixed",
-        package("node --test", r#""y": "1""#)
+        package("node --test", r#""y": "1""#).replace("{\"test\"", r#"{"start": "node x.js", "test""#)
     );
     accepted(&d, &["--check", "npm test --silent"], &turn);
     d.w.swarm(&["why", "a"]).ok().says("note: the installed dependencies changed: node_modules\n");
     for (turn, expected) in [
-        (format!("echo '{}' >package.json", package("true", "")), "package.json (scripts)"),
+        (format!("echo '{}' >package.json", package("true", "")), "package.json (scripts.test)"),
         ("echo 'script-shell=/bin/true' >.npmrc".into(), ".npmrc"),
         ("echo 'script-shell=/bin/true' >~/.npmrc".into(), "/.npmrc"),
         (
@@ -198,10 +198,14 @@ fn dependencies_of_a_package_may_change_and_its_scripts_may_not() {
 
 #[test]
 fn files_that_make_reads_need_approval() {
+    let d = Desk::new();
+    d.commit("Makefile", "test:\n\tsh unit.sh\n");
+    d.commit("unit.sh", "test -e fixed\n");
+    accepted(&d, &["--check", "make test"], "printf 'run:\\n\\techo\\n' >>Makefile; touch fixed");
     let makefile = "-include local.mk\ntest: unit\n\t$(CHECK)\nunit:\n\tsh unit.sh\nCHECK ?= false\n";
     for (turn, expected) in [
         ("echo CHECK=true >local.mk", "local.mk"),
-        ("printf 'test:\\n\\ttrue\\n' >GNUmakefile", "GNUmakefile"),
+        ("printf 'test:\\n\\ttrue\\n' >GNUmakefile", "GNUmakefile (target test)"),
         ("touch test unit", "test"),
         ("mkdir test; touch unit", "test"),
         ("echo >unit.sh", "unit.sh"),

@@ -195,7 +195,7 @@ impl Machine {
             "paused"
                 if matches!(
                     metadata.paused_by,
-                    Some("shutdown" | "no_progress" | "budget_unseen" | "held_out")
+                    Some("shutdown" | "no_progress" | "budget_unseen" | "held_out" | "cannot_check")
                 ) =>
             {
                 Some(self.resumable())

@@ -57,6 +57,17 @@ fn a_pipe_is_no_prompt_file_and_does_not_block() {
 }
 
 #[test]
+fn hidden_files_are_looked_up_where_the_command_is_typed() {
+    let (dir, file) = files();
+    let cwd = dir.path().display().to_string();
+    let args =
+        ["--ralph", "--prompt-file", &file, "-n", "1", "--cwd", &cwd, "--check", "a", "--final-check", "b"];
+    let params = taken(&[&args[..], &["--hidden", "../vault", "--", "c"]].concat(), &Settings::default());
+    let here = std::env::current_dir().unwrap();
+    assert_eq!(params.ralph.unwrap().gates.rooms.hidden, Some(here.parent().unwrap().join("vault")));
+}
+
+#[test]
 fn many_iterations_are_warned_about() {
     let (_dir, file) = files();
     let spawn =

@@ -40,7 +40,11 @@ pub(super) async fn run(ctx: &ClientContext, args: &Why) -> CommandResult {
 async fn print(ctx: &ClientContext, workers: &[WorkerView], args: &Why) -> CommandResult {
     let mut errors = BatchErrors::new(ctx.out, args.format, false);
     let mut objects = vec![];
-    for (worker, facts) in workers.iter().zip(facts(ctx, workers, overview::report_call).await?) {
+    let report_call = match args.format {
+        PageFormat::Json => overview::last_iterations,
+        PageFormat::Text => overview::report_call,
+    };
+    for (worker, facts) in workers.iter().zip(facts(ctx, workers, report_call).await?) {
         match args.format {
             PageFormat::Json => objects.push(json::object(worker, &facts)),
             PageFormat::Text => ctx.out.lines(&overview::block(worker, &facts.detail(), ctx.out))?,

@@ -145,6 +145,7 @@ fn hide_held_out(report: &mut Report) {
     for iteration in &mut report.iterations {
         // A warning may name a hidden file.
         iteration.warnings.clear();
+        iteration.verdict.iter_mut().for_each(|verdict| verdict.cannot_check = None);
         let proofs = iteration.verdict.iter_mut().flat_map(|verdict| &mut verdict.proofs);
         for proof in proofs.filter(|proof| proof.layer == Layer::HeldOut) {
             (proof.check, proof.output) = (None, None);

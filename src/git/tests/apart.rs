@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::*;
 
 /// Checks out a snapshot of the repository, which has another version of `file` and a new one.
@@ -10,7 +12,9 @@ async fn apart(repo: &Path, root: &Path) -> (PathBuf, String, String) {
     };
     let taken = snapshot("1").await;
     let to = root.join("room with space");
-    check_out_apart(repo, taken.head.as_deref(), &taken.commit, &to).await.unwrap();
+    check_out_apart(repo, taken.head.as_deref(), &taken.commit, &to, &checkout_settings(repo).await)
+        .await
+        .unwrap();
     (to, taken.head.unwrap_or_default(), taken.commit)
 }
 
@@ -66,7 +70,52 @@ async fn a_directory_may_take_the_place_of_a_file() {
     let taken =
         snapshot(&repo, "refs/swarm/a/1/1", &fixture.root().join("index"), "m").await.unwrap().unwrap();
     let (room, head) = (fixture.root().join("room"), taken.head.unwrap());
-    check_out_apart(&repo, Some(&head), &taken.commit, &room).await.unwrap();
+    check_out_apart(&repo, Some(&head), &taken.commit, &room, &BTreeMap::new()).await.unwrap();
     assert_eq!(put_back(&room, (&head, &taken.commit), |_| true).await.unwrap(), 2);
     assert_eq!(fs::read_to_string(room.join("file")).unwrap(), "one\n");
+}
+
+#[tokio::test]
+async fn a_package_takes_the_place_of_a_module() {
+    let fixture = Fixture::new();
+    let repo = fixture.repo();
+    fs::write(repo.join("calc.py"), "old\n").unwrap();
+    fixture.git(&["add", "-A"]);
+    fixture.git(&["commit", "-qm", "two"]);
+    fs::remove_file(repo.join("calc.py")).unwrap();
+    fs::create_dir(repo.join("calc")).unwrap();
+    fs::write(repo.join("calc/__init__.py"), "new\n").unwrap();
+    fs::write(repo.join("calculus.py"), "").unwrap();
+    let taken =
+        snapshot(&repo, "refs/swarm/a/1/1", &fixture.root().join("index"), "m").await.unwrap().unwrap();
+    let (room, head) = (fixture.root().join("room"), taken.head.unwrap());
+    check_out_apart(&repo, Some(&head), &taken.commit, &room, &BTreeMap::new()).await.unwrap();
+    let is_meant = |path: &Path| path == Path::new("calc.py");
+    assert_eq!(put_back(&room, (&head, &taken.commit), is_meant).await.unwrap(), 2);
+    let has = ["calc.py", "calc/__init__.py", "calculus.py"].map(|file| room.join(file).exists());
+    assert_eq!(has, [true, false, true]);
+}
+
+#[tokio::test]
+async fn submodules_and_filters_are_those_of_the_working_tree() {
+    let fixture = Fixture::new();
+    let (repo, root) = (fixture.repo(), fixture.root());
+    let inner = root.join("inner");
+    fs::create_dir(&inner).unwrap();
+    git_in(&inner, &["init", "-q"]);
+    fs::write(inner.join("inner.txt"), "inner\n").unwrap();
+    git_in(&inner, &["add", "-A"]);
+    git_in(&inner, &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one"]);
+    let from = inner.display().to_string();
+    fixture.git(&["-c", "protocol.file.allow=always", "submodule", "add", "-q", &from, "lib"]);
+    fixture.git(&["-c", "protocol.file.allow=always", "submodule", "add", "-q", &from, "absent"]);
+    fixture.git(&["submodule", "deinit", "-q", "-f", "absent"]);
+    fixture.git(&["config", "filter.up.smudge", "tr a-z A-Z"]);
+    fs::write(repo.join(".gitattributes"), "*.up filter=up\n").unwrap();
+    fs::write(repo.join("a.up"), "text\n").unwrap();
+    let (room, ..) = apart(&repo, &root).await;
+    let read = |file: &str| fs::read_to_string(room.join(file)).unwrap_or_default();
+    assert_eq!((read("lib/inner.txt").as_str(), read("a.up").as_str()), ("inner\n", "TEXT\n"));
+    assert!(room.join("absent").is_dir() && !room.join("absent/inner.txt").exists());
+    assert_eq!(git_in(&room.join("lib"), &["status", "--short"]), "");
 }

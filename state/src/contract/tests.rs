@@ -2,6 +2,32 @@ use proptest::prelude::*;
 
 use super::*;
 
+static NO_ROOMS: RoomGates = RoomGates {
+    final_checks: vec![],
+    hidden: None,
+    final_tries: 3,
+    clean_check: false,
+    setup: vec![],
+    fix: vec![],
+};
+
+#[test]
+fn each_gate_in_a_room_has_a_rule_except_the_held_out_check() {
+    let strings = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let text = |rooms: &RoomGates| Contract { rooms, ..bare("x") }.text();
+    let clean = RoomGates { clean_check: true, ..NO_ROOMS.clone() };
+    assert!(text(&clean).contains("run once more in a fresh checkout of your work, and must exit with 0"));
+    let rooms = RoomGates { setup: strings(&["npm ci", "make"]), fix: strings(&["src/**", "lib"]), ..clean };
+    let rooms = RoomGates { final_checks: strings(&["held"]), hidden: Some("/vault".into()), ..rooms };
+    let text = text(&rooms);
+    assert!(
+        text.contains("checkout of your work, after running `npm ci` and `make` there, and must"),
+        "{text}"
+    );
+    assert!(text.contains("by a change in these files: `src/**`, `lib`. With the old versions"), "{text}");
+    assert!(!text.contains("held") && !text.contains("vault"), "{text}");
+}
+
 fn bare(task: &str) -> Contract<'_> {
     Contract {
         task,
@@ -11,6 +37,7 @@ fn bare(task: &str) -> Contract<'_> {
         protected: &[],
         configured: &[],
         tests: false,
+        rooms: &NO_ROOMS,
         promise: None,
         changes: Changes::Diff(""),
         failed: &[],

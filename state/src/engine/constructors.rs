@@ -68,6 +68,7 @@ impl Worker {
             stalls: 0,
             unseen: false,
             tries_spent: false,
+            cannot_check: None,
             succeeded: false,
             detail: None,
             last_end: None,

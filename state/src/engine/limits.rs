@@ -62,6 +62,7 @@ impl Loop {
     pub(super) fn must_pause(&self) -> Option<PauseBy> {
         let causes = [
             (self.unseen, PauseBy::BudgetUnseen),
+            (self.cannot_check.is_some(), PauseBy::CannotCheck),
             (self.tries_spent, PauseBy::HeldOut),
             (self.is_stalled(), PauseBy::NoProgress),
         ];
@@ -208,6 +209,7 @@ impl Worker {
         let stands_still = verdict.moved == Some(false);
         ralph.unseen = verdict.unseen.is_some();
         ralph.tries_spent = verdict.tries_spent;
+        ralph.cannot_check = verdict.cannot_check.as_deref().map(str::to_owned);
         ralph.stalls = if stands_still { ralph.stalls.saturating_add(1) } else { 0 };
         if !ralph.gated {
             return vec![];

@@ -3,7 +3,7 @@
 use super::{Phase, Watch, Why, Worker};
 use crate::cause::Cause;
 use crate::model::{LoopStatus, Status};
-use crate::notice::{Entry, StopReason};
+use crate::notice::{Entry, PauseBy, StopReason};
 use crate::outage::Outage;
 
 impl Worker {
@@ -113,7 +113,12 @@ impl Worker {
             | Phase::Starting { .. }
             | Phase::Prompting { .. }
             | Phase::Running { .. } => {
-                let paused = || Some(Cause::Paused { by: self.ralph.as_ref()?.paused? });
+                let paused = || {
+                    let ralph = self.ralph.as_ref()?;
+                    let by = ralph.paused?;
+                    let detail = ralph.cannot_check.clone().filter(|_| by == PauseBy::CannotCheck);
+                    Some(Cause::Paused { by, detail })
+                };
                 let trouble = self.trouble.as_ref().map(|t| Cause::NeedsPerson { text: t.what.clone() });
                 trouble.or_else(paused)
             }

@@ -182,6 +182,14 @@ fn invalid_gates_are_refused() {
         (Gates { check_timeout: 0, ..valid() }, Some(GatesError::ZeroLimit)),
         (Gates { check_jobs: 0, ..valid() }, Some(GatesError::ZeroLimit)),
         (without_a_gate(), Some(GatesError::NothingToProtect)),
+        (
+            Gates { checks: vec!["a".into(), "b".into(), " a".into()], ..valid() },
+            Some(GatesError::SameCheckTwice),
+        ),
+        (
+            Gates { protect_tests: true, allow_changed_checks: true, ..valid() },
+            Some(GatesError::ProtectedAndAllowed),
+        ),
     ] {
         assert_eq!(gates.clone().validated().err(), expected, "{gates:?}");
     }

@@ -121,6 +121,28 @@ fn counts(text: &str) -> TestCounts {
     TestCounts { run: numbers[0], failed: numbers[1], skipped: numbers[2] }
 }
 
+fn known(text: &str) -> KnownTests {
+    KnownTests { counts: counts(text), first_run: None }
+}
+
+#[test]
+fn approved_tests_are_named_with_those_of_the_baseline() {
+    let uses = runners::recognize(&runners::table(), "pytest");
+    let approved = KnownTests { first_run: Some(5), ..known("2/0/0") };
+    for (now, outcome, found) in [
+        ("2/0/0", ProofOutcome::Holds, "2 tests ran, 5 at the baseline, approved now 2"),
+        ("1/0/0", ProofOutcome::Fails, "1 test ran, 5 at the baseline, approved now 2"),
+    ] {
+        let proof = judge(&uses, "pytest", Some(approved), Some(counts(now)), false).unwrap();
+        assert_eq!((proof.outcome, proof.found.as_str()), (outcome, found), "{now}");
+    }
+    let tests = ReportedTests { counts: counts("2/0/0"), ..ReportedTests::default() };
+    let now = KnownReport { path: "r.xml".into(), tests: Some(tests), ..KnownReport::default() };
+    let base = KnownReport { first_run: Some(5), ..now.clone() };
+    let expected = "r.xml: 2 tests ran, 5 at the baseline, approved now 2";
+    assert_eq!(judge_report(Some(&base), &now).found, expected);
+}
+
 #[test]
 fn fewer_tests_or_more_skipped_ones_fail() {
     let uses = runners::recognize(&runners::table(), "pytest");
@@ -149,11 +171,11 @@ fn fewer_tests_or_more_skipped_ones_fail() {
             "the runner printed no count of tests, also not at the baseline",
         ),
     ] {
-        let proof = judge(&uses, "pytest", before.map(counts), now.map(counts), false).unwrap();
+        let proof = judge(&uses, "pytest", before.map(known), now.map(counts), false).unwrap();
         assert_eq!((proof.outcome, proof.found.as_str()), (outcome, found), "{before:?} {now:?}");
     }
     assert_eq!(judge(&uses, "make test", None, None, false), None, "an unknown runner");
-    let cut = judge(&uses, "pytest", Some(counts("2/0/0")), None, true).unwrap();
+    let cut = judge(&uses, "pytest", Some(known("2/0/0")), None, true).unwrap();
     assert_eq!(cut.outcome, ProofOutcome::Unproven);
 }
 
@@ -202,7 +224,7 @@ fn a_report_names_the_tests_that_are_missing() {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let counts = TestCounts { run: ran.len() as u64, failed: 0, skipped: skipped.len() as u64 };
         let tests = ReportedTests { counts, ran: set(ran), skipped: set(skipped) };
-        KnownReport { path: "j.xml".into(), tests: Some(tests), trouble: None }
+        KnownReport { path: "j.xml".into(), tests: Some(tests), ..KnownReport::default() }
     };
     let base = of(&["a", "b", "c", "d", "e"], &["z"]);
     let (all, more) = (["a", "b", "c", "d", "e", "new"], ["y", "z"]);

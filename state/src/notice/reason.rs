@@ -122,6 +122,9 @@ impl IterationExit {
 /// The state of a loop whose held-out checks failed too often.
 const HELD_OUT_SPENT: &str = "the held-out check failed in all tries";
 
+/// The state of a loop with a check that cannot run.
+const CANNOT_CHECK: &str = "a check cannot run";
+
 /// The origin of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -136,6 +139,8 @@ pub enum PauseBy {
     BudgetUnseen,
     /// swarm, after as many failures of the held-out checks as `--final-tries` allows.
     HeldOut,
+    /// swarm, because a command or a directory of a check is missing or cannot be used, which the agent cannot fix.
+    CannotCheck,
 }
 
 impl PauseBy {
@@ -146,6 +151,7 @@ impl PauseBy {
             Self::NoProgress => Some("no_progress"),
             Self::BudgetUnseen => Some("budget_unseen"),
             Self::HeldOut => Some("held_out"),
+            Self::CannotCheck => Some("cannot_check"),
         }
     }
 
@@ -157,6 +163,7 @@ impl PauseBy {
             Self::NoProgress => "no progress",
             Self::BudgetUnseen => "cost unknown",
             Self::HeldOut => "held-out check failed",
+            Self::CannotCheck => CANNOT_CHECK,
         }
     }
 
@@ -168,6 +175,7 @@ impl PauseBy {
             Self::NoProgress => "paused: no progress".to_owned(),
             Self::BudgetUnseen => format!("paused: {USAGE_UNKNOWN}"),
             Self::HeldOut => format!("paused: {HELD_OUT_SPENT}"),
+            Self::CannotCheck => format!("paused: {CANNOT_CHECK}"),
         }
     }
 
@@ -179,6 +187,7 @@ impl PauseBy {
             Self::NoProgress => "paused (no progress)".to_owned(),
             Self::BudgetUnseen => format!("paused ({USAGE_UNKNOWN})"),
             Self::HeldOut => format!("paused ({HELD_OUT_SPENT})"),
+            Self::CannotCheck => format!("paused ({CANNOT_CHECK})"),
         }
     }
 
@@ -190,6 +199,7 @@ impl PauseBy {
             Self::NoProgress => "[PAUSE] reason=no_progress",
             Self::BudgetUnseen => "[PAUSE] reason=budget_unseen",
             Self::HeldOut => "[PAUSE] reason=held_out",
+            Self::CannotCheck => "[PAUSE] reason=cannot_check",
         }
     }
 

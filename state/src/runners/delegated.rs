@@ -19,6 +19,9 @@ const JUSTFILES: [&str; 3] = ["justfile", "Justfile", ".justfile"];
 /// The file with the scripts of a package.
 const PACKAGE: &str = "package.json";
 
+/// The part of it with the scripts.
+const SCRIPTS: &str = "scripts";
+
 /// How deep makefiles include others, and targets require others.
 const MAX_NESTING: u8 = 20;
 
@@ -146,7 +149,7 @@ impl Makefile {
 }
 
 /// The targets and the rest of a rule; `None` for an assignment and other lines.
-fn rule_line(line: &str) -> Option<(&str, &str)> {
+pub(super) fn rule_line(line: &str) -> Option<(&str, &str)> {
     let (targets, rest) = line.split_once(':')?;
     let rest = rest.strip_prefix(':').unwrap_or(rest);
     let is_rule = !targets.contains('=') && !rest.trim_start().starts_with('=') && !targets.trim().is_empty();
@@ -203,15 +206,54 @@ pub(super) fn tox(read: Read<'_>) -> String {
     lines.join("\n")
 }
 
-/// The script of `package.json` that a package manager runs; its arguments, if `words` name none.
-pub(super) fn package(using: &RunnerUse, words: &[String], read: Read<'_>) -> String {
+/// The script of `package.json` that a package manager runs; its arguments, if `words` name none. Watches only the
+/// scripts that run, and those whose names occur in them.
+pub(super) fn package(using: &mut RunnerUse, words: &[String], read: Read<'_>) -> String {
     let package: Value = read(PACKAGE).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     let script = |name: &str| package["scripts"][name].as_str();
     let full = |word: &String| if word == "t" { "test".to_owned() } else { word.clone() };
-    let Some(name) = words.iter().skip(1).map(full).find(|name| script(name).is_some()) else {
-        return using.args.join(" ");
-    };
-    let scripts = [format!("pre{name}"), name.clone(), format!("post{name}")];
-    let texts: Vec<&str> = scripts.iter().filter_map(|name| script(name)).collect();
+    let name = words.iter().skip(1).map(full).find(|name| script(name).is_some());
+    // A script that is added under this name later would run.
+    let absent = words.iter().skip(1).map(full).filter(|word| !word.starts_with('-')).collect();
+    let watched = scripts_from(&package["scripts"], name.clone().map_or(absent, |name| vec![name]));
+    for config in using.runner.config.iter_mut().filter(|config| config.glob == PACKAGE) {
+        if let (Some(at), Some(watched)) = (config.parts.iter().position(|part| part == SCRIPTS), &watched) {
+            config.parts.splice(at..=at, watched.iter().map(|name| format!("{SCRIPTS}.{name}")));
+        }
+    }
+    let Some(name) = name else { return using.args.join(" ") };
+    let texts: Vec<String> =
+        with_hooks(&name).iter().filter_map(|name| script(name)).map(str::to_owned).collect();
     texts.join("\n")
+}
+
+/// The scripts that a package manager runs for one name.
+fn with_hooks(name: &str) -> [String; 3] {
+    [format!("pre{name}"), name.to_owned(), format!("post{name}")]
+}
+
+/// These scripts, and those whose names occur in them, as in `run-s lint test`. `None` if a pattern such as `test:*`
+/// selects scripts.
+fn scripts_from(scripts: &Value, mut open: Vec<String>) -> Option<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    let all: Vec<&String> = scripts.as_object().into_iter().flatten().map(|(name, _)| name).collect();
+    while let Some(name) = open.pop() {
+        for name in with_hooks(&name) {
+            if !found.insert(name.clone()) {
+                continue;
+            }
+            let text = scripts[&name].as_str().unwrap_or_default();
+            let words = text.split(|c: char| c.is_whitespace() || "'\"();|&".contains(c));
+            for word in words.map(|word| word.strip_prefix("npm:").unwrap_or(word)) {
+                if let Some((start, _)) = word.split_once('*')
+                    && !start.is_empty()
+                    && (start.ends_with(':') || all.iter().any(|name| name.starts_with(start)))
+                {
+                    return None;
+                }
+                open.extend(all.iter().filter(|name| name.as_str() == word).map(|name| (*name).clone()));
+            }
+        }
+    }
+    Some(found)
 }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Delegation, Runner, RunnerUse, after, delegated, option_values, starts};
+use super::{Delegation, Runner, RunnerUse, after, delegated, option_values, starts, targets};
 use crate::scripts::{PlacedCommand, is_interpreter, placed, placed_commands};
 
 /// How many files are followed from a check to a runner.
@@ -175,10 +175,14 @@ impl Walk<'_> {
             return self.found.runners.push(using);
         };
         let (text, first) = match delegation {
-            Delegation::Make => (delegated::make(&mut using, &read), ""),
+            Delegation::Make => {
+                let part = targets::part_name(args);
+                using.runner.config.iter_mut().for_each(|config| config.parts = vec![part.clone()]);
+                (delegated::make(&mut using, &read), "")
+            }
             Delegation::Just => (delegated::just(&using, &read), ""),
             Delegation::Tox => (delegated::tox(&read), ""),
-            Delegation::Package => (delegated::package(&using, words, &read), BIN),
+            Delegation::Package => (delegated::package(&mut using, words, &read), BIN),
         };
         self.found.runners.push(using);
         self.text(&text, &dir, first, depth - 1);

@@ -4,16 +4,22 @@
 
 use serde_json::Value;
 
+use super::targets;
+
 /// The parts of a file that exist in it, each with its content in one fixed form. `None` if the file cannot be parsed.
 ///
 /// A part is a path of keys in TOML (`tool.pytest`) and JSON (`scripts`), the name of an element in XML, the name of a
-/// section in INI (`tox.ini`, `setup.cfg`), and in other files a word: all lines that contain it. A part may end with
-/// `*` in INI. `name` chooses the format by its ending.
+/// section in INI (`tox.ini`, `setup.cfg`), the targets of `make` in a makefile, and in other files a word: all lines
+/// that contain it. A part may end with `*` in INI. `name` chooses the format by its ending.
 pub fn parts_of(name: &str, content: &[u8], parts: &[String]) -> Option<Vec<(String, String)>> {
     let text = std::str::from_utf8(content).ok()?.trim_start_matches('\u{feff}');
+    let is_makefile = name.rsplit('/').next().is_some_and(|name| name.to_lowercase().ends_with("makefile"));
     let found = |read: &dyn Fn(&str) -> Option<String>| {
         parts.iter().filter_map(|part| Some((part.clone(), read(part)?))).collect()
     };
+    if is_makefile {
+        return parts.iter().map(|part| Some((part.clone(), targets::part(text, part)?))).collect();
+    }
     Some(match name.rsplit('.').next().unwrap_or_default() {
         "toml" => {
             let table: toml::Table = text.parse().ok()?;
@@ -29,9 +35,10 @@ pub fn parts_of(name: &str, content: &[u8], parts: &[String]) -> Option<Vec<(Str
     })
 }
 
+/// A key may contain a dot, such as the name of a script.
 fn at_path(value: &Value, path: &str) -> Option<String> {
-    let found = path.split('.').try_fold(value, |value, key| value.get(key))?;
-    Some(found.to_string())
+    let below = || path.split_once('.').and_then(|(key, rest)| at_path(value.get(key)?, rest));
+    value.get(path).map(Value::to_string).or_else(below)
 }
 
 /// From the first start of an element to its last end.

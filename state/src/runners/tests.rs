@@ -114,6 +114,29 @@ fn the_runner_is_found_behind_makefiles_packages_and_scripts() {
 }
 
 #[test]
+fn only_the_scripts_that_run_are_watched() {
+    let text = r#"{"scripts": {"test": "run-s lint 'unit'", "lint": "eslint", "unit": "npm run deep && jest", "deep": "x",
+        "all": "run-p test:*", "start": "node ."}}"#;
+    for (check, expected) in [
+        ("npm test", &["deep", "lint", "test", "unit"][..]),
+        ("npm run -s start", &["start"]),
+        ("yarn jest --ci", &["jest"]),
+        ("npm run all", &[]),
+    ] {
+        let found = expanded(check, &[("package.json", text)]).runners;
+        let parts =
+            &found[0].runner.config.iter().find(|config| config.glob == "package.json").unwrap().parts;
+        let names = parts.iter().filter_map(|part| part.strip_prefix("scripts."));
+        let names: Vec<&str> = names.filter(|name| !name.starts_with(['p'])).collect();
+        assert_eq!(names, expected, "{check}");
+        assert_eq!(parts.iter().any(|part| part == "scripts"), expected.is_empty(), "{check}");
+    }
+    let found = expanded("make -j2 test", &[("Makefile", "test:\n\tmake unit\n")]).runners;
+    assert_eq!(found[0].runner.config[0].parts, ["target test"]);
+    assert_eq!(found[1].runner.config[0].parts, ["target unit"]);
+}
+
+#[test]
 fn the_scripts_and_programs_behind_a_check_are_found() {
     let files = [
         ("Makefile", "test:\n\tsh t.sh\n"),

@@ -8,7 +8,7 @@ use swarm_state::screen::printable;
 
 use super::overview::{Detail, Facts, next};
 use crate::client::evidence::shows_output;
-use crate::client::json::cause;
+use crate::client::json::{cause, proof};
 use crate::out::json::error_object;
 use crate::protocol::WorkerView;
 
@@ -26,6 +26,7 @@ pub(super) fn object(worker: &WorkerView, facts: &Facts) -> Value {
         "exit_code": worker.exit_code,
         "signal": worker.signal,
         "evidence": evidence(worker, &detail),
+        "proof": detail.report.map_or(Value::Null, proof),
         "next": next(worker, &detail),
         "error": error.map(error_object),
     })

@@ -8,6 +8,7 @@ use swarm_state::ledger::Iteration;
 use swarm_state::model::LoopStatus;
 use swarm_state::notice::{StopReason, duration};
 use swarm_state::proof::Layer;
+use swarm_state::proof_summary::in_force;
 use swarm_state::screen::printable;
 
 use crate::client::evidence::shows_output;
@@ -17,7 +18,8 @@ use crate::client::report::{
 use crate::client::worker::quoted;
 use crate::protocol::Report;
 
-/// Formats the page: at most ten lines, and the last output of an agent that failed, or the proof of a complete loop.
+/// Formats the page: at most eleven lines, and the last output of an agent that failed or the proof of a complete
+/// loop.
 pub(super) fn page(report: &Report) -> Vec<String> {
     let mut lines = vec![format!(
         "{}: {} (iteration {}/{}){}",
@@ -32,13 +34,17 @@ pub(super) fn page(report: &Report) -> Vec<String> {
     }
     lines.push(format!("used: {}", used(report)));
     lines.extend(watched(report));
+    let is_complete = report.iterations.last().is_some_and(is_complete);
+    let in_force = in_force(&report.gates);
+    lines
+        .extend((!is_complete && !in_force.is_empty()).then(|| format!("in force: {}", in_force.join(", "))));
     lines.extend(before_first(report));
     lines.extend(report.warnings.iter().take(1).map(|warning| format!("warning: {}", printable(warning))));
     lines.extend(unapproved(report));
     if let Some(last) = report.iterations.last() {
         lines.push(ending(last));
         let gates = gates(last);
-        let room = 9_usize.saturating_sub(lines.len());
+        let room = 10_usize.saturating_sub(lines.len());
         let more = gates.len().saturating_sub(room);
         let shown = if more > 0 { room.saturating_sub(1) } else { room };
         lines.extend(gates.into_iter().take(shown));
@@ -52,15 +58,19 @@ pub(super) fn page(report: &Report) -> Vec<String> {
     lines
 }
 
-/// Formats the proof of a complete iteration, at most two lines.
+/// Formats the proof of a complete iteration, one finding a line.
 fn proof_lines(report: &Report, it: &Iteration) -> Vec<String> {
     if !is_complete(it) {
         return vec![];
     }
     let summary = proof_to_show(report, it);
-    let lines = [("proof", summary.holds), ("unproven", summary.unproven)];
-    let lines = lines.into_iter().filter(|(_, found)| !found.is_empty());
-    lines.map(|(word, found)| format!("{word}: {}", printable(&found.join("; ")))).collect()
+    let parts = [("proof:", summary.holds), ("unproven:", summary.unproven)];
+    let parts = parts.into_iter().filter(|(_, found)| !found.is_empty());
+    let lines = |(head, found): (&str, Vec<String>)| {
+        let found = found.into_iter().map(|found| format!("  {}", printable(&found)));
+        std::iter::once(head.to_owned()).chain(found).collect::<Vec<_>>()
+    };
+    parts.flat_map(lines).collect()
 }
 
 /// Formats the end of an iteration, one line.

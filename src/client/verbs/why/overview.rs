@@ -76,11 +76,15 @@ pub(crate) async fn facts(
 /// Returns the call for the report of the last two iterations: the current one has no record before its end. `None` if
 /// neither the next step nor the evidence can depend on the report.
 pub(super) fn report_call(worker: &WorkerView) -> Option<Call> {
-    let is_needed =
-        is_loop(worker) && !matches!(worker.status, Status::Starting | Status::Killed | Status::Done);
+    let is_needed = !matches!(worker.status, Status::Starting | Status::Killed | Status::Done);
+    last_iterations(worker).filter(|_| is_needed)
+}
+
+/// Returns the same call for every loop.
+pub(super) fn last_iterations(worker: &WorkerView) -> Option<Call> {
     let current = worker.metadata().iteration.unwrap_or_default();
     let from = u32::try_from(current).unwrap_or(u32::MAX).saturating_sub(1);
-    is_needed.then(|| Call::RalphReport(ReportParams { name: worker.name.clone(), from }))
+    is_loop(worker).then(|| Call::RalphReport(ReportParams { name: worker.name.clone(), from }))
 }
 
 /// The data of a block that is not in the worker's view.

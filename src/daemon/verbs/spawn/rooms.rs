@@ -25,34 +25,46 @@ pub(super) fn check(spec: &WorkerSpec, gates: &RoomGates) -> Result<()> {
     })?;
     if let Some(hidden) = &gates.hidden {
         let worktree = spec.worktree.as_ref().and_then(|worktree| worktree.dir.clone());
-        check_hidden(hidden, [Some(top.to_owned()), worktree])?;
+        let own = [Some(top.to_owned()), worktree].into_iter().flatten();
+        let own = own.map(|tree| (tree, "where the agent works"));
+        let others = repository(top).into_iter().map(|tree| (tree, "which is of the same repository"));
+        check_hidden(hidden, own.chain(others))?;
     }
     crate::loops::check_fix(&cwd, &gates.fix)
 }
 
-/// Refuses a directory that is missing or empty, or that an agent could find in its own. `trees` are those of the
-/// agent.
-fn check_hidden(hidden: &Path, trees: [Option<PathBuf>; 2]) -> Result<()> {
+/// The directories of a worktree's repository, and its other worktrees.
+fn repository(top: &Path) -> Vec<PathBuf> {
+    let read = |file: PathBuf| std::fs::read_to_string(file).ok().map(|text| text.trim_end().to_owned());
+    let entry = top.join(".git");
+    let linked = read(entry.clone()).and_then(|text| Some(top.join(text.strip_prefix("gitdir: ")?)));
+    let own = linked.unwrap_or(entry);
+    let common = read(own.join("commondir")).map_or_else(|| own.clone(), |dir| own.join(dir));
+    let common = resolve(&common);
+    let main = common.parent().filter(|_| common.ends_with(".git")).map(Path::to_owned);
+    let registered = common.join("worktrees").read_dir().into_iter().flatten().flatten();
+    let others = registered.filter_map(|entry| read(entry.path().join("gitdir")));
+    let others: Vec<PathBuf> =
+        others.filter_map(|file| Some(Path::new(&file).parent()?.to_owned())).collect();
+    [own, common].into_iter().chain(main).chain(others).collect()
+}
+
+/// Refuses a directory whose files cannot be copied, or that an agent could find in its own. `trees` are those of the
+/// agent, each with its description.
+fn check_hidden(hidden: &Path, trees: impl Iterator<Item = (PathBuf, &'static str)>) -> Result<()> {
     let refuse = |why: &str| {
         Err(Error::usage(format!("--hidden '{}' {why}", hidden.display())).hint(
             "move the files of the held-out checks to a directory of their own, outside the repository",
         ))
     };
-    if !hidden.exists() {
-        return refuse("does not exist");
-    }
-    let Ok(mut entries) = hidden.read_dir() else { return refuse("is not a directory that can be read") };
-    if entries.next().is_none() {
-        return refuse("is empty");
-    }
     let real = resolve(hidden);
-    for tree in trees.into_iter().flatten().map(|tree| resolve(&tree)) {
+    for (tree, what) in trees.filter(|_| hidden.is_dir()).map(|(tree, what)| (resolve(&tree), what)) {
         if real.starts_with(&tree) {
-            return refuse(&format!("is in {}, where the agent works", tree.display()));
+            return refuse(&format!("is in {}, {what}", tree.display()));
         }
         if tree.starts_with(&real) {
-            return refuse(&format!("contains {}, where the agent works", tree.display()));
+            return refuse(&format!("contains {}, {what}", tree.display()));
         }
     }
-    Ok(())
+    crate::loops::hidden_fault(hidden).map_or(Ok(()), |why| refuse(&why))
 }

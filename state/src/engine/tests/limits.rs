@@ -443,6 +443,22 @@ fn a_loop_whose_held_out_checks_failed_too_often_is_paused_until_it_is_resumed()
 }
 
 #[test]
+fn a_check_that_cannot_run_pauses_the_loop_with_the_reason() {
+    let mut worker = verified(Budgets::default());
+    worker.step(Event::Start, at(0));
+    for (run, why) in [(1, Some("no such program: x")), (2, None)] {
+        worker.step(Event::Up(Run(run)), at(0));
+        worker.step(Event::Exited(Run(run), Exit::Code(0)), at(0));
+        let cannot_check = why.map(Into::into);
+        let verdict = Verdict { checks: vec![check(false)], cannot_check, ..Verdict::default() };
+        worker.step(Event::Judged(Run(run), verdict), at(0));
+        let reason = why.map(|why| format!("paused: {why}"));
+        assert_eq!((*worker.phase() == Phase::Parked, worker.reason()), (why.is_some(), reason), "run {run}");
+        worker.step(Event::Resume, at(0));
+    }
+}
+
+#[test]
 fn a_loop_in_which_nothing_moves_is_paused_with_that_reason() {
     let mut worker = verified(Budgets { no_progress: Some(2), ..Budgets::default() });
     let verdict = |moved| Verdict { checks: vec![check(false)], moved, ..Verdict::default() };

@@ -90,7 +90,7 @@ fn long_lines_fit_but_commands_are_whole() {
     assert!(lines[..3].iter().all(|line| line.width() <= 80), "{lines:?}");
     assert_eq!(lines[2..], ["  next: the agent waits for you:", &format!("        swarm attach {name}")]);
 
-    let cause = Some(Cause::Paused { by: PauseBy::BudgetUnseen });
+    let cause = Some(Cause::Paused { by: PauseBy::BudgetUnseen, detail: None });
     let worker = WorkerView { cause, ..looping("a", "paused", json!({"status": "paused"})) };
     assert_eq!(
         block(&worker, &empty(), Out::plain())[1..],
