@@ -3,6 +3,7 @@
 //! The agent edits the file. [`schema`] reads it and finds its faults, [`review`] has the rules for the review fields,
 //! [`selection`] chooses the story and the mode of an iteration, [`marker`] is `.ralph-active`, [`stop_check`] decides
 //! for the Stop hook whether the agent may end, and [`enforce`] decides for the daemon what stays of the agent's edits.
+//! [`check`], [`graph`], [`import`] and [`export`] are for people who work on a list.
 //! The section numbers are those of the source document. Deliberately absent: reading and writing files.
 
 use std::collections::BTreeMap;
@@ -11,7 +12,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub mod check;
 pub mod enforce;
+pub mod export;
+pub mod graph;
+pub mod import;
 pub mod marker;
 pub mod review;
 pub mod schema;
