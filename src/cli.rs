@@ -20,6 +20,7 @@ mod json_errors;
 mod looping;
 mod number;
 mod ralph;
+mod ralph_tasks;
 mod service;
 mod session;
 mod spawn;
@@ -41,6 +42,10 @@ pub(crate) use ralph::LOOP_KEYS;
 pub use ralph::{
     RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphInit, RalphLogs, RalphLs, RalphPause,
     RalphRestore, RalphResume, RalphSet, RalphStatus, ReportArgs, ReportFormat, Why,
+};
+pub use ralph_tasks::{
+    ExportFormat, GraphFormat, ImportFrom, RalphTasksArgs, RalphTasksCommand, TaskListPlace, TaskReviewArgs,
+    TasksCheck, TasksExport, TasksGraph, TasksImport, TasksLs,
 };
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
 pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
@@ -80,6 +85,7 @@ Loops (\"ralph loops\": swarm starts the agent again, with a fresh context):
   ralph logs     Print a loop's log            ralph set       Change a setting
   ralph diff     Show an iteration's changes   ralph restore   Check out files
   ralph approve  Accept changed check scripts  ralph clean     Delete loop state
+  ralph tasks    Check, list, import and export task lists
 
 Loops inside a session that you started yourself (install the hooks first):
   session start   Start a session loop         session status  Show its progress

@@ -6,7 +6,8 @@
 //!
 //! The client reads the settings and the files that the user names, through [`crate::settings`] and [`crate::paths`].
 //! It writes the start of the daemon's log and which release it has reported ([`connect`]), PROMPT.md and TODO.md
-//! (`ralph init`), and a new settings file (`config edit`). Everything else is on the wire.
+//! (`ralph init`), task lists (`ralph tasks import`, `ralph tasks export`), and a new settings file (`config edit`).
+//! Everything else is on the wire.
 //! Commands that work without a daemon are not here: [`crate::session`], [`crate::hooks`], [`crate::doctor`],
 //! [`crate::demo`]. Deliberately absent: the daemon's files, git, and ending processes (except an old daemon, in
 //! `daemon restart`).
@@ -34,6 +35,7 @@ mod report;
 mod spawn_params;
 mod subscription;
 mod tail;
+mod task_list;
 mod typed_path;
 mod verbs;
 mod worker;

@@ -99,6 +99,9 @@ pub enum ImportFault {
     /// The result would have faulty dependencies.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Dependencies(Vec<DependencyFault>),
+    /// The list that receives the stories is not valid.
+    #[error("{0}")]
+    Target(TasksFault),
     /// The result would not be a valid list.
     #[error("{0}")]
     Result(TasksFault),

@@ -74,7 +74,7 @@ fn target_list(text: &str) -> Result<TaskList, ImportFault> {
             value.get_mut(key::STORIES)?.as_array_mut()?.retain(|story| !is_blank(story));
             TaskList::parse(&Value::Object(value).to_string()).ok()
         };
-        without_blank().ok_or(ImportFault::Result(fault))
+        without_blank().ok_or(ImportFault::Target(fault))
     })
 }
 
