@@ -66,8 +66,7 @@ Workers (one agent in one tmux window each):
   peek         Print a worker's screen
   logs         Print a worker's output
   send         Type text into a worker
-  interrupt    Press Ctrl-C in a worker
-  eof          Send end-of-input (Ctrl-D) to a worker
+  interrupt    Press Ctrl-C in a worker      eof            Send Ctrl-D to it
   attach       Open a worker's window in this terminal
   wait         Wait until workers reach a state
   events       Show events as they happen

@@ -4,8 +4,11 @@ use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
+use swarm_state::tasks::TaskList;
 use swarm_state::tasks::marker::{MARKER_FILE, RalphMarker};
 
+use super::typed_path;
+use crate::cli::TaskListPlace;
 use crate::error::{Error, ErrorCode, Result};
 use crate::{files, procs, shell};
 
@@ -26,8 +29,12 @@ pub(super) struct TaskListFile {
 }
 
 impl TaskListFile {
-    pub(super) fn of_path(path: &Path) -> Self {
-        Self { path: path.to_owned(), is_named: true }
+    /// The file that the arguments name.
+    pub(super) fn of_args(place: &TaskListPlace) -> Self {
+        match &place.file {
+            Some(file) => Self { path: file.clone(), is_named: true },
+            None => Self::in_dir(&place.ralph_dir),
+        }
     }
 
     pub(super) fn in_dir(dir: &Path) -> Self {
@@ -39,6 +46,11 @@ impl TaskListFile {
         self.path.display().to_string()
     }
 
+    /// The absolute path.
+    pub(super) fn absolute(&self) -> Result<PathBuf> {
+        typed_path::absolute(&self.path)
+    }
+
     /// Whether a path is this file.
     pub(super) fn is_at(&self, path: &Path) -> bool {
         self.path.canonicalize().is_ok_and(|own| path.canonicalize().is_ok_and(|other| own == other))
@@ -48,6 +60,12 @@ impl TaskListFile {
     pub(super) fn read(&self) -> Result<String> {
         let bytes = files::read_bounded(&self.path, MAX_LIST_BYTES).map_err(|error| self.not_read(&error))?;
         text_of(bytes).map_err(|error| self.not_read(&error))
+    }
+
+    /// Reads a list that must be valid.
+    pub(super) fn list(&self) -> Result<TaskList> {
+        let fault = |fault| Error::invalid(format!("{}: {fault}", self.shown())).hint(CHECK_HINT);
+        TaskList::parse(&self.read()?).map_err(fault)
     }
 
     fn not_read(&self, error: &io::Error) -> Error {

@@ -5,9 +5,9 @@ use swarm_state::tasks::TaskList;
 use swarm_state::tasks::check::{TaskProblem, check};
 use swarm_state::words::counted;
 
-use super::file_of;
 use crate::cli::{PageFormat, TasksCheck};
 use crate::client::context::ClientContext;
+use crate::client::task_list::TaskListFile;
 use crate::error::Error;
 use crate::out::CommandResult;
 
@@ -15,12 +15,12 @@ use crate::out::CommandResult;
 const STATES: [&str; 5] = ["approved", "done", "changes_requested", "needs_review", "open"];
 
 pub(super) fn run(ctx: &ClientContext, args: &TasksCheck) -> CommandResult {
-    let file = file_of(&args.place);
+    let file = TaskListFile::of_args(&args.place);
     let (list, problems) = check(&file.read()?, args.review.options());
     let skip_review = args.review.skip_review;
     match args.format {
         PageFormat::Json => ctx.out.json(&json!({
-            "file": file.shown(),
+            "file": file.absolute()?,
             "valid": problems.is_empty(),
             "stories": list.as_ref().map(|list| list.stories().len()),
             "states": list.as_ref().map(states),

@@ -1,14 +1,14 @@
 //! `swarm ralph tasks export`: write a task list in the form of another program.
 
-use super::{file_of, valid_list};
 use crate::cli::{ExportFormat, TasksExport};
 use crate::client::context::ClientContext;
+use crate::client::task_list::TaskListFile;
 use crate::error::Error;
 use crate::out::CommandResult;
 
 pub(super) fn run(ctx: &ClientContext, args: &TasksExport) -> CommandResult {
-    let file = file_of(&args.place);
-    let list = valid_list(&file)?;
+    let file = TaskListFile::of_args(&args.place);
+    let list = file.list()?;
     let text = match args.format {
         ExportFormat::Markdown => list.to_markdown(),
         ExportFormat::Prd => list.to_prd(),

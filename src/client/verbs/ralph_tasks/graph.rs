@@ -5,14 +5,14 @@ use swarm_state::tasks::Story;
 use swarm_state::tasks::graph::DependencyGraph;
 use swarm_state::tasks::selection::DependencyFault;
 
-use super::{file_of, valid_list};
 use crate::cli::{GraphFormat, TasksGraph};
 use crate::client::context::ClientContext;
+use crate::client::task_list::TaskListFile;
 use crate::out::{CommandResult, table};
 
 pub(super) fn run(ctx: &ClientContext, args: &TasksGraph) -> CommandResult {
-    let file = file_of(&args.place);
-    let list = valid_list(&file)?;
+    let file = TaskListFile::of_args(&args.place);
+    let list = file.list()?;
     let graph = list.graph();
     match args.format {
         GraphFormat::Dot => ctx.out.raw(&list.to_dot())?,

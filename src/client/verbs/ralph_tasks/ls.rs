@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use swarm_state::tasks::{IterationMode, Story, TaskList};
 
-use super::{file_of, valid_list};
 use crate::cli::{Format, TasksLs};
 use crate::client::context::ClientContext;
+use crate::client::task_list::TaskListFile;
 use crate::out::{CommandResult, table};
 
 pub(super) fn run(ctx: &ClientContext, args: &TasksLs) -> CommandResult {
-    let file = file_of(&args.place);
-    let list = valid_list(&file)?;
+    let file = TaskListFile::of_args(&args.place);
+    let list = file.list()?;
     let ready = list.ready(args.skip_review);
     match args.format {
         Format::Json => ctx.out.json_list(&objects(&list, &ready))?,

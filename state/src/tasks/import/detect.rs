@@ -3,21 +3,21 @@
 use serde_json::Value;
 
 use super::markdown::check_box;
-use super::{ImportFault, ImportFormat};
+use super::stories::{ImportFault, ImportFormat};
 
 /// The input, parsed as far as the format requires.
-pub(super) enum Source {
+pub(super) enum ImportSource {
     Markdown,
     /// The value of the file, the elements of its array, or its lines.
     Json(ImportFormat, Vec<Value>),
 }
 
 /// Detects the format, or holds the text to the one that was named.
-pub(super) fn detect(text: &str, named: Option<ImportFormat>) -> Result<Source, ImportFault> {
+pub(super) fn detect(text: &str, named: Option<ImportFormat>) -> Result<ImportSource, ImportFault> {
     let has_boxes = || text.lines().any(|line| check_box(line).is_some());
     let is_json = text.trim_start().starts_with(['{', '[']);
     if named == Some(ImportFormat::Markdown) || (named.is_none() && !is_json && has_boxes()) {
-        return Ok(Source::Markdown);
+        return Ok(ImportSource::Markdown);
     }
     if named.is_none() && !is_json {
         return Err(ImportFault::UnknownFormat);
@@ -25,12 +25,12 @@ pub(super) fn detect(text: &str, named: Option<ImportFormat>) -> Result<Source, 
     let values = match values(text) {
         Ok(values) => values,
         // A plan may begin with a link or with front matter.
-        Err(_) if named.is_none() && has_boxes() => return Ok(Source::Markdown),
+        Err(_) if named.is_none() && has_boxes() => return Ok(ImportSource::Markdown),
         Err(fault) => return Err(fault),
     };
     let found = values.first().and_then(format_of);
     match named.or(found) {
-        Some(format) => Ok(Source::Json(format, values)),
+        Some(format) => Ok(ImportSource::Json(format, values)),
         // An empty array has no format, and no stories either.
         None if values.is_empty() => Err(ImportFault::NoStories),
         None => Err(ImportFault::UnknownFormat),

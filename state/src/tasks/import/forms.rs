@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::markdown::split_boxes;
-use super::{ForeignStory, ImportFault, ImportFormat, ImportedStories};
+use super::stories::{ForeignStory, ImportFault, ImportFormat, ImportedStories};
 
 /// The tag of task-master that it uses without a tag.
 const DEFAULT_TAG: &str = "master";

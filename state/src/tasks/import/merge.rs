@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::{ForeignStory, ImportFault, ImportedStories};
+use super::stories::{ForeignStory, ImportFault, ImportedStories};
 use crate::tasks::{TaskList, key};
 
 /// A list with the imported stories.

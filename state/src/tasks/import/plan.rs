@@ -7,15 +7,14 @@
 
 use std::collections::BTreeSet;
 
-use super::ImportFormat;
-use super::ImportedStories;
 use super::markdown::{bullet, check_box, code_block_end, field_of, indentation, unindented};
-use super::plan_story::{PlanItem, PlanStory, is_strong_id, split_id};
+use super::plan_story::{PlanItem, PlanStory, block, is_strong_id, split_id};
+use super::stories::{ImportFormat, ImportedStories};
 
 /// Reads a plan.
 pub(super) fn read(text: &str) -> ImportedStories {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-    let mut plan = Plan::default();
+    let mut plan = PlanReader::default();
     let mut code_end = None;
     for (at, line) in lines.iter().enumerate() {
         code_end = code_end.filter(|end| at <= *end).or_else(|| code_block_end(&lines, at));
@@ -32,11 +31,6 @@ pub(super) fn read(text: &str) -> ImportedStories {
     }
 }
 
-/// Lines without the empty ones at both ends.
-pub(super) fn block(lines: &[String]) -> String {
-    lines.join("\n").trim_matches('\n').to_owned()
-}
-
 /// A line without the backslash at its start.
 fn unescaped(line: &str) -> String {
     let rest = line.trim_start();
@@ -48,7 +42,7 @@ fn unescaped(line: &str) -> String {
 
 /// The plan as far as it is read.
 #[derive(Default)]
-struct Plan {
+struct PlanReader {
     project: String,
     description: Vec<String>,
     /// The headings above the line, except the title of the plan, and their levels.
@@ -62,7 +56,7 @@ struct Plan {
     is_in_paragraph: bool,
 }
 
-impl Plan {
+impl PlanReader {
     fn line(&mut self, line: &str, is_code: bool) {
         let (indent, rest) = indentation(line);
         let was_paragraph = std::mem::replace(&mut self.is_in_paragraph, !rest.is_empty());

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::ForeignStory;
 use super::forms::{note_done_parts, priority_word};
-use super::plan::block;
+use super::stories::ForeignStory;
 use crate::tasks::{ReviewStatus, key};
 
 /// A story as the plan has it.
@@ -120,6 +119,11 @@ impl PlanStory {
         note_done_parts(&mut story, &done);
         story
     }
+}
+
+/// Lines without the empty ones at both ends.
+pub(super) fn block(lines: &[String]) -> String {
+    lines.join("\n").trim_matches('\n').to_owned()
 }
 
 fn drop_in(story: &mut ForeignStory, field: &str, text: &str) -> bool {
