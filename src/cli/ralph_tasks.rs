@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use swarm_state::tasks::ReviewOptions;
 use swarm_state::tasks::import::ImportFormat;
-use swarm_state::tasks::{REVIEW_CAP, ReviewOptions};
 
 use super::format::{Format, PageFormat};
+use super::number::whole;
 
 pub(super) const TASKS_LONG: &str = "\
 Check, list, import and export task lists.
@@ -107,14 +108,14 @@ pub struct TaskReviewArgs {
     #[arg(long)]
     pub skip_review: bool,
     /// Most reviews of a story
-    #[arg(long, value_name = "N", default_value_t = REVIEW_CAP, value_parser = clap::value_parser!(u64).range(1..))]
-    pub review_cap: u64,
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole(1..=u32::MAX))]
+    pub review_cap: u32,
 }
 
 impl TaskReviewArgs {
     /// The options.
     pub(crate) fn options(self) -> ReviewOptions {
-        ReviewOptions { skip_review: self.skip_review, review_cap: self.review_cap }
+        ReviewOptions { skip_review: self.skip_review, review_cap: self.review_cap.into() }
     }
 }
 
@@ -186,7 +187,7 @@ pub struct TasksImport {
     /// Tag of a task-master file [default: master]
     #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,
-    /// Replace stories with the same id; their reviews start again
+    /// Replace stories with the same id and their review state
     #[arg(long)]
     pub replace: bool,
     /// Print the resulting list and write nothing

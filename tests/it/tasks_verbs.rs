@@ -172,7 +172,7 @@ fn import_reads_pipes_and_refuses_other_inputs() {
     for (args, message) in [
         (&["import", "-"][..], "cannot import standard input: it is empty"),
         (&["import", "no.md"], "no such file: no.md"),
-        (&["import", "ralph"], "cannot read ralph: "),
+        (&["import", "ralph"], "cannot read ralph: it is a directory"),
         (&["import", "plan.md", "--from", "beads"], "it is not valid JSON"),
         (&["import", "ralph/tasks.json"], "cannot import ralph/tasks.json: it has no stories"),
     ] {

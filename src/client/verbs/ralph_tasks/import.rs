@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use swarm_state::tasks::import::{ImportFault, ImportFormat, MergedList, merge, read};
+use swarm_state::tasks::selection::DependencyFault;
+use swarm_state::words::counted;
 
 use crate::cli::TasksImport;
 use crate::client::context::ClientContext;
@@ -13,7 +15,9 @@ use crate::out::CommandResult;
 
 pub(super) fn run(ctx: &ClientContext, args: &TasksImport) -> CommandResult {
     let file = TaskListFile::in_dir(&args.ralph_dir);
-    file.refuse_active()?;
+    if !args.dry_run {
+        file.refuse_active()?;
+    }
     let target = file.read()?;
     let is_stdin = args.input == Path::new("-");
     let name = if is_stdin { "standard input".to_owned() } else { args.input.display().to_string() };
@@ -22,6 +26,7 @@ pub(super) fn run(ctx: &ClientContext, args: &TasksImport) -> CommandResult {
     }
     let text = read_input(&args.input).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::invalid(format!("no such file: {name}")),
+        io::ErrorKind::IsADirectory => Error::invalid(format!("cannot read {name}: it is a directory")),
         _ => Error::system(format!("cannot read {name}"), error),
     })?;
     let refuse = |fault| refused(&name, &file, &fault);
@@ -43,6 +48,10 @@ pub(super) fn run(ctx: &ClientContext, args: &TasksImport) -> CommandResult {
         let text =
             format!("{} {have} no acceptance criteria, so swarm wrote one from the title", merged.derived);
         ctx.out.warn(&text);
+    }
+    if merged.checks > 0 {
+        let checks = counted(merged.checks as u64, "check command");
+        ctx.out.note(&format!("the stories have {checks}, which the loop runs"));
     }
     if left_out > 0 {
         ctx.out.note(&format!(
@@ -82,7 +91,10 @@ fn refused(name: &str, file: &TaskListFile, fault: &ImportFault) -> Error {
         }
         ImportFault::NoTag { .. } => "to select one: --tag TAG",
         ImportFault::SameIds(_) => "give each story an id of its own",
-        ImportFault::Existing(_) => "to replace these stories, and start their reviews again: --replace",
+        ImportFault::Existing(_) => "to replace these stories and the state of their reviews: --replace",
+        ImportFault::Dependencies(faults) if matches!(faults[..], [DependencyFault::Cycle(_)]) => {
+            "remove one of these dependencies from the input"
+        }
         ImportFault::Dependencies(_) => {
             "add the missing stories to the input, or remove the dependency from it"
         }

@@ -43,6 +43,11 @@ fn row(story: &Story) -> Vec<String> {
     ]
 }
 
+/// A priority as the file has it: mostly without a fraction.
+fn priority(priority: f64) -> Value {
+    if priority.fract() == 0.0 { json!(priority as i64) } else { json!(priority) }
+}
+
 /// The line below the table.
 fn next(list: &TaskList, first: Option<&(IterationMode, &Story)>, skip_review: bool) -> String {
     match first {
@@ -62,7 +67,7 @@ fn objects(list: &TaskList, ready: &[(IterationMode, &Story)]) -> Vec<Value> {
             "title": story.title,
             "state": story.state_word(),
             "reviews": story.review.review_count,
-            "priority": story.priority,
+            "priority": priority(story.priority),
             "depends_on": story.depends_on,
             "mode": modes.get(story.id.as_str()),
             "next": first == Some(story.id.as_str()),

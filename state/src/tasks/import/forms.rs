@@ -242,7 +242,7 @@ fn id_text(value: &Value) -> Option<String> {
     let id = match value {
         Value::String(id) => id.trim().to_owned(),
         Value::Number(number) => number.to_string(),
-        _ => return None,
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
     };
     Some(id).filter(|id| !id.is_empty())
 }

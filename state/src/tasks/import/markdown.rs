@@ -20,7 +20,8 @@ pub(super) fn check_box(line: &str) -> Option<CheckBox<'_>> {
     let (indent, content, rest) = bullet(line)?;
     let (mark, text) = rest.strip_prefix('[')?.split_once(']')?;
     let is_checked = match mark {
-        " " | "" => false,
+        // Other marks stand for work in progress.
+        " " | "" | "-" | "/" | "~" | ">" => false,
         "x" | "X" => true,
         _ => return None,
     };

@@ -18,6 +18,8 @@ pub struct MergedList {
     pub replaced: Vec<String>,
     /// The number of stories whose only criterion comes from the title.
     pub derived: usize,
+    /// The number of commands that the imported stories have as checks.
+    pub checks: usize,
 }
 
 /// Adds stories to the list of a file. New ones come last; with `replace`, one with a known id replaces the story.
@@ -32,6 +34,8 @@ pub fn merge(target: &str, imported: ImportedStories, replace: bool) -> Result<M
     let places: BTreeMap<String, usize> =
         (0..).zip(list.stories()).map(|(place, story)| (story.id.clone(), place)).collect();
     let derived = imported.stories.iter().filter(|story| story.criteria.is_empty()).count();
+    let checks_of = |story: &ForeignStory| story.fields.get(key::CHECKS)?.as_array().map(Vec::len);
+    let checks = imported.stories.iter().filter_map(checks_of).sum();
     let (texts, stories) = (imported.texts, imported.stories);
     let ids = assign_ids(&list, &stories)?;
     let (replaced, added): (Vec<String>, Vec<String>) =
@@ -63,7 +67,7 @@ pub fn merge(target: &str, imported: ImportedStories, replace: bool) -> Result<M
     if !faults.is_empty() {
         return Err(ImportFault::Dependencies(faults));
     }
-    Ok(MergedList { list, added, replaced, derived })
+    Ok(MergedList { list, added, replaced, derived, checks })
 }
 
 /// Reads the list that receives the stories.

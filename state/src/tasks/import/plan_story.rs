@@ -185,7 +185,8 @@ pub(super) fn is_strong_id(text: &str) -> bool {
         && (digits >= 3 || (digits > 0 && text.contains(['-', '_'])))
 }
 
-/// The id and the rest of a title: `US-001: Title`, `**US-001** Title`, `[US-001] Title`, `T001 Title`, `1. Title`.
+/// The id and the rest of a title: `US-001: Title`, `**US-001** Title`, `[US-001] Title`, `T001 Title`, `1. Title`,
+/// `1.2 Title`.
 pub(in crate::tasks) fn split_id(title: &str) -> Option<(&str, &str)> {
     const MARKS: [char; 4] = ['*', '`', '[', ']'];
     if let Some((before, after)) = title.split_once(':') {
@@ -201,7 +202,7 @@ pub(in crate::tasks) fn split_id(title: &str) -> Option<(&str, &str)> {
     let is_marked = id.len() < word.len();
     let is_upper =
         !id.contains(|c: char| c.is_lowercase()) && id.chars().filter(char::is_ascii_digit).count() >= 3;
-    let number = word.strip_suffix(['.', ')']).unwrap_or_default();
+    let number = word.strip_suffix(['.', ')']).unwrap_or(if word.contains('.') { word } else { "" });
     if is_strong_id(id) && (is_marked || is_upper) {
         Some((id, rest.trim_start_matches([' ', '-', '–', '—'])))
     } else if number.starts_with(|c: char| c.is_ascii_digit())

@@ -81,6 +81,8 @@ fn prd_stories_get_their_review_fields() {
     assert_eq!((one.id.as_str(), one.state_word(), one.notes.as_str()), ("1", "approved", DONE_NOTE));
     assert_eq!((two.criteria.as_slice(), two.priority), (["b".to_owned()].as_slice(), 2.0));
     assert_eq!(two.depends_on, ["1"]);
+    let checks = json!({ "userStories": [{ "title": "One", "checks": ["true", "make"] }] }).to_string();
+    assert_eq!(import_into(&text(&[]), &checks).unwrap().checks, 2);
     assert_eq!((three.notes.as_str(), three.review.review_count), ("n", 2));
     assert!(list.to_text().contains("\"owner\": \"ann\""));
 }

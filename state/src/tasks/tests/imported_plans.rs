@@ -52,6 +52,8 @@ fn titles_begin_with_an_id_or_not() {
         ("T001 [P] Add it", "T001", "[P] Add it"),
         ("2. Add it", "2", "Add it"),
         ("1.2. Add it", "1.2", "Add it"),
+        ("1.2 Add it", "1.2", "Add it"),
+        ("12 angry tests", "US-001", "12 angry tests"),
         ("#12: Add it", "#12", "Add it"),
         ("S3 upload", "US-001", "S3 upload"),
         ("Setup: add it", "US-001", "Setup: add it"),
@@ -74,6 +76,7 @@ fn entries_below_a_story_set_its_fields() {
     assert_eq!((story.depends_on.as_slice(), story.priority), (["US-001".to_owned()].as_slice(), 1.0));
     assert_eq!((story.notes.as_str(), story.checks.len()), ("a\nb", 0));
     assert_eq!(story.description, "- Check: by eye");
+    assert_eq!(story_of("- [~] Begun").state_word(), "open");
     let prose =
         story_of("- [ ] One\n  - Depends on: the API being ready\n  - Priority: soon\n  - Depends on: none");
     assert_eq!(prose.description, "Depends on: the API being ready\nPriority: soon");
