@@ -24,6 +24,7 @@ mod ralph_tasks;
 mod service;
 mod session;
 mod spawn;
+mod task_list;
 mod unknown;
 mod worker;
 
@@ -50,6 +51,7 @@ pub use ralph_tasks::{
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
 pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
 pub use spawn::{LoopArgs, PromptArgs, RestartArgs, Route, Spawn};
+pub use task_list::TaskListArgs;
 pub use unknown::explain;
 pub use worker::{Attach, Kill, Logs, Ls, OneWorker, Peek, Respawn, Send, StatusArgs, WhichStatus};
 

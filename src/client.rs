@@ -36,6 +36,7 @@ mod spawn_params;
 mod subscription;
 mod tail;
 mod task_list;
+mod task_list_file;
 mod typed_path;
 mod verbs;
 mod worker;

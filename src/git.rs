@@ -34,6 +34,7 @@ mod repo;
 mod run;
 mod settle;
 mod snapshot;
+mod status;
 #[cfg(test)]
 mod tests;
 
@@ -50,6 +51,7 @@ pub(crate) use settle::settle_worktree;
 pub(crate) use snapshot::{
     TreeSnapshot, changed_between, diff, diff_stat, exclude, nested, restore, snapshot, tree,
 };
+pub(crate) use status::status;
 
 /// The first line in the reflog of a branch that swarm made.
 const MADE_BY: &str = "swarm: made for worker";

@@ -47,6 +47,8 @@ pub(crate) enum Purpose<'a> {
     Verdict(&'a str, Option<&'a str>, u64),
     /// The hash of the index of a loop's snapshots: the worker and the loop's id.
     Index(&'a str, &'a str),
+    /// The record of a task list: the worker and the loop's id.
+    Tasks(&'a str, &'a str),
     /// The output of a run, as in [`Purpose::Verdict`].
     Output(&'a str, Option<&'a str>, u64),
 }
@@ -59,6 +61,7 @@ impl fmt::Display for Purpose<'_> {
             Self::Baseline(name) => write!(f, "baseline {name}"),
             Self::Iteration(name, loop_id, number) => write!(f, "iteration {name} {loop_id} {number}"),
             Self::Index(name, loop_id) => write!(f, "index {name} {loop_id}"),
+            Self::Tasks(name, loop_id) => write!(f, "tasks {name} {loop_id}"),
             Self::Reports(name, loop_id) => write!(f, "reports {name} {loop_id}"),
             Self::Verdict(name, loop_id, run) => write!(f, "verdict {name} {} {run}", id(loop_id)),
             Self::Output(name, loop_id, run) => write!(f, "output {name} {} {run}", id(loop_id)),

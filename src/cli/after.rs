@@ -156,7 +156,8 @@ Kinds:
               done_pattern_matched, run_ended, stopped, lost, cleaned, warning
   iterations  iteration_started, iteration_ended, iteration_failed,
               inactivity, inactivity_extended, out_of_time, outage,
-              check_started, checked, gates_missed, gates_held
+              story_started, check_started, checked, gates_missed,
+              gates_held
   loops       loop_complete, loop_failed, paused, resumed
   the log     missing, snapshot (always printed; --kind can omit the others)
 

@@ -9,6 +9,7 @@ use swarm_state::model::{PromptVia, RestartWhen, WorkerName};
 use super::format::PageFormat;
 use super::gates::{BudgetArgs, GateArgs};
 use super::number::whole;
+use super::task_list::TaskListArgs;
 use crate::duration::{parse_duration, parse_nonzero_duration};
 use crate::settings;
 
@@ -133,6 +134,9 @@ pub struct Spawn {
     /// The loop.
     #[command(flatten)]
     pub ralph: LoopArgs,
+    /// The task list.
+    #[command(flatten)]
+    pub tasks: TaskListArgs,
     /// The gates.
     #[command(flatten)]
     pub gates: GateArgs,
@@ -232,11 +236,6 @@ pub struct LoopArgs {
     /// Answer with `swarm attach` or `swarm send`. If nobody answers in time, the iteration fails.
     #[arg(hide_short_help = true, long, value_name = "DURATION", requires = "ralph", value_parser = parse_duration)]
     pub question_timeout: Option<u64>,
-    /// Use DIR/prompt.md as the prompt file, for 15 iterations
-    ///
-    /// --prompt-file and --max-iterations override this.
-    #[arg(hide_short_help = true, long, value_name = "DIR", requires = "ralph")]
-    pub ralph_dir: Option<PathBuf>,
     /// Also print the agent's output
     #[arg(hide_short_help = true, long, requires = "ralph", conflicts_with = "detach")]
     pub stream: bool,

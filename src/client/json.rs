@@ -16,6 +16,8 @@ use swarm_state::ledger::Iteration;
 use swarm_state::model::{Exit, Status};
 use swarm_state::notice::{Entry, IterationExit, StopReason};
 use swarm_state::proof::Proof;
+use swarm_state::tasks::gate::TaskVerdict;
+use swarm_state::tasks::history::story_histories;
 
 use crate::client::report::{agent_seconds, check_seconds};
 use crate::client::worker::is_loop;
@@ -184,6 +186,7 @@ pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     fields.set("iterations", shown.iter().map(iteration).collect::<Vec<_>>());
     fields.set("ignored", ignored(&report.ignored));
     fields.set("proof", proof(report));
+    fields.set("stories", story_histories(&report.iterations));
     fields.set("paused_by", paused_by(report.paused_by, report.worker_status));
     fields.fill(&["outage", "watched"], Value::Null);
     fields.fill(&["unapproved", "warnings"], json!([]));
@@ -230,7 +233,7 @@ fn tokens(report: &Report) -> Option<u64> {
 fn gates(gates: &Gates) -> Value {
     let mut fields = Fields::of(gates);
     fields.fill(&["final_checks", "setup", "fix", "canaries", "reports"], json!([]));
-    fields.fill(&["hidden"], Value::Null);
+    fields.fill(&["hidden", "tasks"], Value::Null);
     fields.fill(&["clean_check", "protect_tests", "no_canary"], false);
     fields.remove("runners");
     fields.set("final_tries", gates.rooms.final_tries);
@@ -263,11 +266,21 @@ fn iteration(it: &Iteration) -> Value {
         of.set("cost_usd", verdict.cost.map(usd));
         of.set("checks", checks(&verdict.checks));
         of.fill(&["promise_seen", "api_error", "unseen"], Value::Null);
-        of.fill(&["transcript_lost", "worked", "tries_spent"], false);
+        of.fill(&["transcript_lost", "worked", "tries_spent", "is_empty_answer"], false);
+        of.set("tasks", verdict.tasks.as_ref().map(task_result));
         of.fill(&["changed_tests", "changed_in_checks"], json!([]));
         of.set("proofs", proofs(&verdict.proofs));
         fields.set("verdict", of.into_value());
     }
+    fields.into_value()
+}
+
+/// The work on a task list.
+fn task_result(tasks: &TaskVerdict) -> Value {
+    let mut fields = Fields::of(tasks);
+    fields.fill(&["is_changed", "is_passed", "skip_review", "promised_early"], false);
+    fields.fill(&["undone"], json!([]));
+    fields.set("checks", checks(&tasks.checks));
     fields.into_value()
 }
 
@@ -346,6 +359,7 @@ pub(super) fn notice(notice: &Notice) -> Value {
         | Entry::PromptSent { .. }
         | Entry::PromptFailed { .. }
         | Entry::Waiting { .. }
+        | Entry::StoryStarted { .. }
         | Entry::CheckStarted { .. }
         | Entry::Checked { .. }
         | Entry::GatesMissed { .. }

@@ -77,7 +77,12 @@ pub(super) fn gates(it: &Iteration) -> Vec<String> {
         };
         lines.push(format!("  {word}  {}", printable(&check.name)));
     }
-    lines.extend(verdict.other_remarks().iter().map(|remark| format!("  FAIL  {}", printable(remark))));
+    if let Some(tasks) = &verdict.tasks {
+        lines.push(format!("  STORY {}", printable(&tasks.summary_with_count())));
+        let checks = tasks.checks.iter();
+        lines.extend(checks.map(|check| format!("  {}  {}", outcome(check), printable(&check.name))));
+    }
+    lines.extend(verdict.faults().iter().map(|remark| format!("  FAIL  {}", printable(remark))));
     let outputs =
         verdict.proofs.iter().filter(|proof| proof.fails()).filter_map(|proof| proof.output.as_ref());
     lines.extend(outputs.map(|file| format!("  output: {}", printable(&file.to_string_lossy()))));

@@ -14,10 +14,12 @@ use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
 use swarm_state::rooms::RoomGates;
 use swarm_state::spec::{Prompt, WorktreeSpec};
+use swarm_state::tasks::gate::TaskGate;
 use swarm_state::test_gates::{OwnCanary, ReportFile, TestGates, TestGatesError};
 
 use super::call::request_name;
 use super::context::ClientContext;
+use super::task_list::{agent_command, task_gate};
 use super::typed_path::{absolute, directory, prompt_file};
 use crate::cli::{BudgetArgs, GateArgs, RoomArgs, Spawn};
 use crate::error::{Error, ErrorCode, Result};
@@ -51,7 +53,7 @@ pub(super) fn spawn_line(verb: &str, worker: &WorkerView, max: Option<u64>) -> S
 pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<String>) -> Result<SpawnParams> {
     let restart = restart(args)?;
     if !args.ralph.ralph
-        && (gates(&args.gates)? != Gates::default() || budgets(&args.budgets) != Budgets::default())
+        && (gates(&args.gates, None)? != Gates::default() || budgets(&args.budgets) != Budgets::default())
     {
         let message = "gates and budgets require a loop";
         return Err(Error::usage(message).hint("add --ralph, or use swarm loop"));
@@ -72,6 +74,7 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
     };
     let cmd = command(args, settings)?;
     let profile = profiles::find(&settings.agents, &cmd);
+    let cmd = agent_command(&args.tasks, &profile, cmd)?;
     if let Some(ralph) = ralph.as_mut().filter(|_| profile.is_one_shot(&cmd)) {
         ralph.inactivity_timeout = inactivity(args, settings).unwrap_or(ONE_SHOT_INACTIVITY_SECONDS);
     }
@@ -140,12 +143,14 @@ fn inactivity(args: &Spawn, settings: &Settings) -> Option<u64> {
 
 /// Builds a loop's parameters. The errors are in the documented order.
 fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
-    let from_dir = args.ralph.ralph_dir.as_ref();
+    let root = directory(args.cwd.as_deref())?;
+    let tasks = task_gate(&args.tasks, args.gates.promise.as_deref(), &root)?;
+    let from_dir = tasks.as_ref().map(|gate| root.join(&gate.dir));
     let file = args
         .prompt
         .prompt_file
         .clone()
-        .or_else(|| from_dir.map(|dir| dir.join("prompt.md")))
+        .or_else(|| from_dir.as_ref().map(|dir| dir.join("prompt.md")))
         .or_else(|| settings.ralph.prompt_file.clone())
         .ok_or_else(|| {
             Error::invalid("--ralph requires --prompt-file")
@@ -154,14 +159,13 @@ fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
     let max_iterations = args
         .ralph
         .max_iterations
-        .or_else(|| from_dir.map(|_| RALPH_DIR_ITERATIONS))
+        .or_else(|| from_dir.as_ref().map(|_| RALPH_DIR_ITERATIONS))
         .or(settings.ralph.max_iterations)
         .ok_or_else(|| Error::invalid("--ralph requires --max-iterations"))?;
     let inactivity_timeout = inactivity(args, settings).unwrap_or(DEFAULT_INACTIVITY_SECONDS);
     let params = RalphParams::new(prompt_file(&file)?, max_iterations, inactivity_timeout);
-    let mut gates = gates(&args.gates)?;
+    let mut gates = gates(&args.gates, tasks)?;
     gates.runners.clone_from(&settings.runners);
-    let root = directory(args.cwd.as_deref())?;
     for (option, globs) in [("--protect", &mut gates.protect), ("--fix", &mut gates.rooms.fix)] {
         *globs = globs.iter().map(|glob| relative(&root, option, glob)).collect::<Result<_>>()?;
     }
@@ -185,10 +189,10 @@ fn relative(root: &Path, option: &str, glob: &str) -> Result<String> {
     })
 }
 
-/// Builds the gates from the command line.
-pub(super) fn gates(args: &GateArgs) -> Result<Gates> {
+/// Builds the gates from the command line. With a task list, the promise is no gate of its own.
+pub(super) fn gates(args: &GateArgs, tasks: Option<TaskGate>) -> Result<Gates> {
     let usual = Gates::default();
-    let promise = args.promise.as_deref().map(Promise::new).transpose();
+    let promise = args.promise.as_deref().filter(|_| tasks.is_none()).map(Promise::new).transpose();
     let gates = Gates {
         checks: args.check.clone(),
         check_timeout: args.check_timeout.unwrap_or(usual.check_timeout),
@@ -204,6 +208,7 @@ pub(super) fn gates(args: &GateArgs) -> Result<Gates> {
         protect_tests: args.protect_tests,
         runners: vec![],
         tests: test_gates(args).map_err(|fault| Error::of_gates(fault.into()))?,
+        tasks,
     };
     gates.validated().map_err(Error::of_gates)
 }

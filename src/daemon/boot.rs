@@ -66,6 +66,10 @@ impl Supervisor {
                 self.look_later(&socket, Look::First);
             }
         }
+        // Hooks and `ralph archive` find out by the pid whether a loop is active.
+        for loop_run in self.slots.values().filter_map(Slot::task_loop) {
+            loops::renew_marker(&loop_run);
+        }
     }
 
     /// Lists the panes of a server as soon as it answers.

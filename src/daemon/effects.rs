@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use swarm_state::engine::{Effect, Event, SpawnError};
+use swarm_state::engine::{Effect, Event, Phase, SpawnError};
 use swarm_state::model::{Exit, Run, WorkerName};
 use swarm_state::notice::Entry;
 
@@ -47,6 +47,17 @@ impl Supervisor {
             self.perform(name, effect);
         }
         self.drop_held_run(name);
+        self.open_task_files(name);
+    }
+
+    /// Permits a person to edit the task list of a loop that is paused or has ended.
+    fn open_task_files(&self, name: &WorkerName) {
+        let Some(slot) = self.slots.get(name) else { return };
+        if matches!(slot.engine.phase(), Phase::Parked | Phase::Stopped { .. })
+            && let Some(loop_run) = slot.task_loop()
+        {
+            loop_run.open_task_files();
+        }
     }
 
     /// Drops a run that waits for a save and should not start any more. Nothing of the run exists yet.

@@ -317,6 +317,12 @@ impl Slot {
         })
     }
 
+    /// The loop with a task list; `None` for another worker.
+    pub(crate) fn task_loop(&self) -> Option<LoopRun> {
+        self.spec.ralph.as_ref()?.gates.tasks.as_ref()?;
+        Some(course_of(self))
+    }
+
     /// Steps the engine. Nothing else in the daemon does.
     pub(crate) fn step(&mut self, event: Event, now: Now) -> Vec<Effect> {
         self.engine.step(event, now)

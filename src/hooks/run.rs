@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,12 +20,13 @@ use swarm_state::session::{SessionId, StopAnswer};
 
 use super::command::{SHELL_NAME, TIMEOUT_SECONDS};
 use super::report::{self, AgentSession, WorkerPlace};
+use super::task_list::{self, StoppingAgent};
 use crate::paths::Paths;
-use crate::procs;
 use crate::protocol::HookNews;
 use crate::session::prompt;
 use crate::session::stop::{HookCall, StopRequest, doubt_line};
 use crate::session::store::SessionStore;
+use crate::{marks, procs};
 
 /// How long a hook may take since the agent called it. The rest of [`TIMEOUT_SECONDS`] is reserved for the exit.
 const HOOK_TIMEOUT: Duration = Duration::from_millis(TIMEOUT_SECONDS * 1000 - 1500);
@@ -123,6 +125,13 @@ fn answer_to(args: &[OsString], called: HookCall, known: &KnownLoop) -> Option<S
                 StopRequest { event, input: &input, var: &var, called, found: &found }.answer(sessions);
             held = answer.as_ref().is_some_and(StopAnswer::is_held);
             said = answer.and_then(|answer| say(answer, input.host));
+            if event == HookEvent::Stop
+                && !held
+                && let Some(reason) = task_list_block(sessions, &input, &var)
+            {
+                held = true;
+                said = say(StopAnswer::Block(reason), input.host);
+            }
         }
         (HookEvent::UserPromptSubmit, Some(sessions)) => {
             said = prompt::answer(sessions, &input).map(|answer| answer.to_string());
@@ -133,6 +142,32 @@ fn answer_to(args: &[OsString], called: HookCall, known: &KnownLoop) -> Option<S
         report_to_daemon(paths, &place, event, &input, held);
     }
     said
+}
+
+/// The reason to keep an agent going whose task list or repository is not in order; `None` if it may stop.
+fn task_list_block(
+    sessions: &SessionStore,
+    input: &HookInput,
+    var: &dyn Fn(&str) -> Option<OsString>,
+) -> Option<String> {
+    if input.event.as_deref() == HookEvent::SubagentStop.setting() {
+        return None;
+    }
+    let cwd = input.cwd.clone().or_else(|| std::env::current_dir().ok());
+    let project = var("CLAUDE_PROJECT_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let around: Vec<PathBuf> = cwd.into_iter().chain(project).collect();
+    let place = WorkerPlace::of(var);
+    let swarm_dir = var(marks::ROOT).and_then(|dir| dir.into_string().ok());
+    let worker = place.as_ref().map(|place| place.name.as_str());
+    let agent = StoppingAgent { around: &around, worker, swarm_dir: swarm_dir.as_deref() };
+    let found = task_list::check(&agent);
+    if let (Some(warning), Some(session)) = (found.warning, input.session.as_deref())
+        && let Ok(session) = SessionId::new(session)
+    {
+        // The stop does not depend on its log.
+        let _ = sessions.log(&session, &doubt_line(0, warning));
+    }
+    found.block
 }
 
 /// Formats the answer for the agent CLI.

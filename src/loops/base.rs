@@ -9,6 +9,7 @@ use swarm_state::gates::CheckResult;
 use swarm_state::ledger::Base;
 use swarm_state::notice::named;
 use swarm_state::screen::printable;
+use swarm_state::tasks::marker::MARKER_FILE;
 use tokio::time::Instant;
 
 use super::canary::undo_canary;
@@ -66,6 +67,9 @@ impl LoopRun {
         let mut base = Base { id: self.id.clone(), ..Base::default() };
         if !self.gates.is_empty() {
             progress::begin(&self.cwd, &self.root).await?;
+            if self.gates.tasks.is_some() {
+                git::exclude(&self.cwd, &format!("**/{MARKER_FILE}")).await?;
+            }
             base = protect::begin(self, base).await?;
             base.warnings = protect::warnings(self, &base)?;
         }

@@ -9,7 +9,7 @@ use swarm_state::gates::Verdict;
 use swarm_state::ledger::Base;
 use swarm_state::notice::counted;
 use swarm_state::pattern::Pattern;
-use swarm_state::promise::{Claim, Source, Work};
+use swarm_state::promise::{Claim, Promise, Source, Work};
 use swarm_state::proof::{Layer, Proof, ProofOutcome};
 use swarm_state::screen::ScreenReader;
 use swarm_state::transcript::Account;
@@ -56,11 +56,7 @@ impl LoopRun {
         if let Some(promise) = &self.gates.promise {
             let is_lost = source != Source::Transcript && account::is_lost(&self.env, finished);
             verdict.transcript_lost = is_lost && !account::was_cut_off(finished);
-            let given = match source {
-                _ if is_lost => false,
-                Source::Screen => self.is_promised_on_screen(finished),
-                Source::Transcript | Source::Result => promise.is_given(account),
-            };
+            let given = !is_lost && self.is_given(promise, (account, source), finished);
             verdict.promise_seen = given.then_some(source);
             if given
                 && !verdict.worked
@@ -75,6 +71,11 @@ impl LoopRun {
             return None;
         }
         verdict.proofs.extend(self.end_survivors().await);
+        if let Some(gate) = self.gates.tasks.as_ref().filter(|_| finished.never_started.is_none()) {
+            let promised = self.is_given(&gate.promise, (account, source), finished);
+            let limits = (finished.iteration, finished.until);
+            self.judge_tasks(gate, limits, promised, verdict, on_step).await;
+        }
         // Before the checks, because they may write into the tree.
         verdict.changed = self.changed(base, finished, verdict).await;
         verdict.proofs.extend(self.prove_programs(base, finished, verdict).await);
@@ -156,9 +157,21 @@ impl LoopRun {
         Claim::of(given, work, self.gates.min_tool_calls, self.gates.on_promise_no_work)
     }
 
+    /// Whether the agent printed a promise.
+    fn is_given(
+        &self,
+        promise: &Promise,
+        (account, source): (&Account, Source),
+        finished: &Finished<'_>,
+    ) -> bool {
+        match source {
+            Source::Screen => self.is_promised_on_screen(promise, finished),
+            Source::Transcript | Source::Result => promise.is_given(account),
+        }
+    }
+
     /// The weaker source: the tag alone on a line of new output, without the echo of the prompt.
-    fn is_promised_on_screen(&self, finished: &Finished<'_>) -> bool {
-        let Some(promise) = &self.gates.promise else { return false };
+    fn is_promised_on_screen(&self, promise: &Promise, finished: &Finished<'_>) -> bool {
         let prompt = std::fs::read(self.iteration_dir(finished.iteration).join("contract.md"));
         let prompt = prompt.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
         let pattern = Pattern::compile(&promise.pattern()).ok();

@@ -47,7 +47,7 @@ pub(super) async fn begin(loop_run: &LoopRun, base: Base) -> Result<Base> {
 
 fn begin_now(loop_run: &LoopRun, mut base: Base, tracked: BTreeSet<String>) -> Result<Base> {
     let root = &loop_run.cwd;
-    let found = expanded(root, &loop_run.gates);
+    let found = expanded(root, &loop_run.gates, &loop_run.watched_commands());
     base.runners = found.runners;
     base.taken = chrono::Utc::now().timestamp();
     if loop_run.gates.allow_changed_checks {
@@ -62,16 +62,17 @@ fn begin_now(loop_run: &LoopRun, mut base: Base, tracked: BTreeSet<String>) -> R
 }
 
 /// Everything that the checks start.
-fn expanded(root: &Path, gates: &Gates) -> Expansion {
+fn expanded(root: &Path, gates: &Gates, checks: &[String]) -> Expansion {
     let read = |file: &str| {
         String::from_utf8(crate::files::read_bounded(&root.join(file), MAX_FOLLOWED_BYTES).ok()?).ok()
     };
-    runners::expand(&runners::table_with(&gates.runners), &gates.checks, &read)
+    runners::expand(&runners::table_with(&gates.runners), checks, &read)
 }
 
 /// Refuses `--protect-tests` if no check starts a runner whose tests are known.
 pub(crate) fn check_tests(root: &Path, gates: &Gates) -> Result<()> {
-    let has_tests = || expanded(root, gates).runners.iter().any(|using| !using.runner.tests.is_empty());
+    let has_tests =
+        || expanded(root, gates, &gates.checks).runners.iter().any(|using| !using.runner.tests.is_empty());
     if !gates.protect_tests || has_tests() {
         return Ok(());
     }

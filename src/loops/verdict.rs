@@ -77,6 +77,7 @@ impl LoopRun {
         };
         if tried && !blind {
             self.try_rooms((&base, &finished), &mut it, &mut verdict, on_step, hurry).await;
+            self.settle_tasks((&account, source), &finished, before.tree.as_ref(), &mut verdict);
         }
         if tried {
             it.left = tokio::select! {

@@ -7,12 +7,15 @@
 
 mod diff;
 mod progress;
+mod turn;
 
 #[cfg(test)]
 mod tests;
 
-pub use diff::{MAX_DIFF_CHARS, shortened};
+use diff::shortened_to;
+pub use diff::{MAX_DIFF_CHARS, files_in, shortened, without_dir};
 pub use progress::{HEADING, ProgressEntry};
+pub use turn::{MAX_STORY_DIFF_CHARS, StoryChanges, TurnSection};
 
 use crate::promise::Promise;
 

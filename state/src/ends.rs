@@ -23,6 +23,10 @@ pub enum StopReason {
     Verified,
     /// Every gate holds, a promise among them and no check.
     Promised,
+    /// Every story of the task list is approved, and every other gate holds.
+    StoriesApproved,
+    /// The task list has stories left, but none can be worked on; the reason.
+    NoStory(String),
     /// The iteration limit was reached before every gate held.
     Unverified,
     /// The iteration limit was reached, and no iteration succeeded.
@@ -98,6 +102,10 @@ impl StopReason {
             Self::Verified => Row::done(End::AllChecksPassed, "all_checks_passed", "every gate holds"),
             Self::Promised => Row::done(End::PromiseAccepted, "promise_accepted", "promise accepted"),
             Self::MaxIterations => Row::done(End::MaxIterations, "max_iterations", "max iterations"),
+            Self::StoriesApproved => {
+                Row::done(End::StoriesApproved, "stories_approved", "every story is approved")
+            }
+            Self::NoStory(why) => Row::failed(End::Failed, "no_story", why.clone()),
             Self::Unverified => {
                 Row::failed(End::MaxIterations, "max_iterations", "max iterations, and not every gate holds")
             }
@@ -181,7 +189,8 @@ impl StopReason {
             }
             Self::Tokens { spent, limit } => format!("max_tokens={}", above(*spent, *limit)),
             Self::OutOfTime(limit) => format!("max_time={}", duration(above(time, *limit), "")),
-            Self::Complete | Self::Verified | Self::Promised | Self::NoGate | Self::Outage(_) => return None,
+            Self::Complete | Self::Verified | Self::Promised | Self::StoriesApproved => return None,
+            Self::NoGate | Self::NoStory(_) | Self::Outage(_) => return None,
             Self::Prompt(_) | Self::Killed | Self::Exited(_) | Self::SpawnFailed(_) | Self::GaveUp(_) => {
                 return None;
             }
@@ -241,6 +250,8 @@ pub enum LoopEnd {
     AllChecksPassed,
     /// Every gate holds, the promise among them and no check.
     PromiseAccepted,
+    /// Every story of the task list is approved, and every other gate holds.
+    StoriesApproved,
     /// The done pattern matched, and no other gate was requested.
     DonePattern,
     /// Too many failures in a row, no iteration that succeeded, or an error that a retry does not fix.
@@ -271,9 +282,10 @@ struct EndRow {
 
 impl LoopEnd {
     /// All ends, in order of precedence.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::AllChecksPassed,
         Self::PromiseAccepted,
+        Self::StoriesApproved,
         Self::DonePattern,
         Self::Failed,
         Self::MaxIterations,
@@ -295,6 +307,9 @@ impl LoopEnd {
             }
             Self::PromiseAccepted => {
                 row("promise_accepted", Stopped, 0, "all gates hold, with a promise\nand no check")
+            }
+            Self::StoriesApproved => {
+                row("stories_approved", Stopped, 0, "every story is approved, and all other\ngates hold")
             }
             Self::DonePattern => {
                 row("done_pattern", Stopped, 0, "the done pattern matched and is the\nonly gate")
@@ -439,6 +454,8 @@ mod tests {
             (StopReason::Complete, (9, 0), None),
             (StopReason::Verified, (9, 0), None),
             (StopReason::NoGate, (9, 0), None),
+            (StopReason::StoriesApproved, (9, 0), None),
+            (StopReason::NoStory("m".into()), (9, 0), None),
             (StopReason::Prompt("m".into()), (9, 0), None),
         ] {
             assert_eq!(reason.raised(iteration, time).as_deref(), change, "{reason:?}");
@@ -460,6 +477,8 @@ mod tests {
             StopReason::Cost { spent: 1, limit: 1 },
             StopReason::Tokens { spent: 1, limit: 1 },
             StopReason::NoGate,
+            StopReason::StoriesApproved,
+            StopReason::NoStory(m()),
             StopReason::Outage(m()),
             StopReason::Failures(5),
             StopReason::Prompt(m()),

@@ -7,14 +7,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::inventory::TestCounts;
 use crate::notice::named;
 use crate::outage::Outage;
 use crate::promise::{Claim, OnNoWork, Promise, Source};
 use crate::proof::{Proof, ProofOutcome};
 use crate::rooms::{RoomError, RoomGates};
 use crate::runners::Runner;
+use crate::tasks::gate::{TaskGate, TaskVerdict};
 use crate::test_gates::{TestGates, TestGatesError};
+
+pub use crate::check_result::{CheckResult, TIME_OVER};
 
 #[cfg(test)]
 mod tests;
@@ -24,9 +26,6 @@ pub(crate) const CHECK_TIMEOUT_SECONDS: u64 = 120;
 
 /// How many changed test files a note names.
 const MAX_NAMED_FILES: usize = 10;
-
-/// Why a check was ended before its own time limit.
-pub const TIME_OVER: &str = "the loop's time was over";
 
 /// The remark on an iteration whose agent never started. Passing gates prove nothing then.
 pub fn not_started(why: &str) -> String {
@@ -78,6 +77,9 @@ pub struct Gates {
     /// The options for the tests of the checks.
     #[serde(flatten)]
     pub tests: TestGates,
+    /// The task list whose stories must all be approved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<TaskGate>,
 }
 
 impl Default for Gates {
@@ -96,6 +98,7 @@ impl Default for Gates {
             protect_tests: false,
             runners: vec![],
             tests: TestGates::default(),
+            tasks: None,
         }
     }
 }
@@ -166,9 +169,9 @@ impl Gates {
         }
     }
 
-    /// True when neither a check nor a promise is required: the loop then ends by its done pattern or its limits.
+    /// True when no check, promise or task list is required: the loop then ends by its done pattern or its limits.
     pub fn is_empty(&self) -> bool {
-        self.checks.is_empty() && self.promise.is_none()
+        self.checks.is_empty() && self.promise.is_none() && self.tasks.is_none()
     }
 
     /// The checks that need not pass, out of those that `failed` before the first iteration.
@@ -181,44 +184,8 @@ impl Gates {
     pub fn is_spent(&self, failed: Vec<String>, done_pattern: bool) -> bool {
         let excused = self.excused(failed);
         let has_check = self.checks.iter().any(|check| !excused.contains(check));
-        !self.is_empty() && !has_check && self.promise.is_none() && !done_pattern
-    }
-}
-
-/// The result of one check.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CheckResult {
-    /// The command.
-    pub name: String,
-    /// True when it exited with 0 in time.
-    pub passed: bool,
-    /// The end of its output, then how it ended when it did not pass.
-    pub output: String,
-    /// Its duration, seconds.
-    pub seconds: f64,
-    /// True when the loop's time limit ended or prevented the check. Its result then proves nothing about the work.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub cut: bool,
-    /// The tests that ran, from the summary of a known runner; `None` if unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tests: Option<TestCounts>,
-}
-
-impl CheckResult {
-    /// The result of a check that did not run because the loop's time limit was reached.
-    pub fn not_run(name: &str) -> Self {
-        let output = format!("not run: {TIME_OVER}");
-        Self { name: name.to_owned(), passed: false, output, seconds: 0.0, cut: true, tests: None }
-    }
-
-    /// Why it did not pass.
-    fn remark(&self) -> String {
-        let name = &self.name;
-        if self.cut {
-            format!("the check '{name}' did not end: {TIME_OVER}")
-        } else {
-            format!("the check '{name}' failed")
-        }
+        let has_other = self.promise.is_some() || self.tasks.is_some() || done_pattern;
+        !self.is_empty() && !has_check && !has_other
     }
 }
 
@@ -275,6 +242,12 @@ pub struct Verdict {
     pub worked: bool,
     /// Why the gates could not be checked. Then no gate holds.
     pub trouble: Option<String>,
+    /// The state of the task list; `None` when none was requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<TaskVerdict>,
+    /// The agent exited with 0, but printed and changed nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_empty_answer: bool,
 }
 
 impl Verdict {
@@ -285,7 +258,8 @@ impl Verdict {
 
     /// True when at least one gate was requested.
     fn is_asked(&self) -> bool {
-        self.done_pattern.is_some() || self.promise.is_some() || self.asks_for_checks()
+        let has_other = self.done_pattern.is_some() || self.promise.is_some() || self.tasks.is_some();
+        has_other || self.asks_for_checks()
     }
 
     /// True when at least one check must pass. An excused check proves nothing.
@@ -308,7 +282,9 @@ impl Verdict {
         let tests = (!self.changed_tests.is_empty())
             .then(|| format!("changed test files: {}", named(&self.changed_tests, MAX_NAMED_FILES)));
         let unproven = self.proofs.iter().filter(|proof| proof.outcome == ProofOutcome::Unproven);
-        tests.into_iter().chain(unproven.map(Proof::remark)).collect()
+        let complete = self.tasks.iter().filter(|tasks| tasks.is_complete());
+        let undone = complete.flat_map(|tasks| tasks.undone.iter().cloned());
+        tests.into_iter().chain(unproven.map(Proof::remark)).chain(undone).collect()
     }
 
     /// Why the loop is not complete, one sentence for each gate; empty when every requested gate holds.
@@ -320,6 +296,12 @@ impl Verdict {
 
     /// The same without the checks, for callers that print each check on its own.
     pub fn other_remarks(&self) -> Vec<String> {
+        let count = self.tasks.iter().filter_map(TaskVerdict::left).collect::<Vec<_>>();
+        [count, self.faults()].concat()
+    }
+
+    /// The same without the number of stories that are left.
+    pub fn faults(&self) -> Vec<String> {
         let mut remarks: Vec<String> = self.trouble.iter().cloned().collect();
         if self.done_pattern == Some(false) {
             remarks.push("the done pattern did not appear".into());
@@ -332,6 +314,7 @@ impl Verdict {
             Some(Claim::Rejected) => remarks.push("promise without work: nothing was done before it".into()),
             None | Some(Claim::Given | Claim::Doubtful) => {}
         }
+        remarks.extend(self.tasks.iter().filter(|tasks| !tasks.is_complete()).flat_map(TaskVerdict::faults));
         if !self.changed.is_empty() {
             remarks.push(format!("protected files were changed: {}", self.changed.join(", ")));
         }

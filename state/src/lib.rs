@@ -62,7 +62,7 @@
 //!
 //! 1. [`model`] and [`spec`]: the nouns, and what the user asked for
 //! 2. [`engine`]: the heart, a worker as states x events -> effects
-//! 3. [`gates`], [`rooms`], [`proof`], [`proof_summary`], [`promise`], [`budget`], [`outage`]: when a loop is complete,
+//! 3. [`gates`], [`check_result`], [`rooms`], [`proof`], [`proof_summary`], [`promise`], [`budget`], [`outage`]: when a loop is complete,
 //!    must end or has to wait; [`test_gates`], [`canary`], [`inventory`]: whether a check runs its tests
 //! 4. [`ends`], [`cause`], [`advice`], [`notice`], [`words`]: why it is in its state, and the text for people
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
@@ -80,6 +80,8 @@ pub mod model;
 pub mod spec;
 
 pub mod engine;
+
+pub mod check_result;
 
 pub mod gates;
 

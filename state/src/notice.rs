@@ -7,6 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::tasks::IterationMode;
+
 mod lines;
 mod reason;
 
@@ -104,6 +106,21 @@ pub enum Entry {
         iteration: u32,
         /// The timeout, seconds.
         timeout: u64,
+    },
+    /// An iteration works on a story of the task list.
+    StoryStarted {
+        /// The iteration.
+        iteration: u32,
+        /// What it does.
+        mode: IterationMode,
+        /// The story's id.
+        story: String,
+        /// The story's title.
+        title: String,
+        /// Stories that need no further iteration.
+        done: u64,
+        /// All stories.
+        total: u64,
     },
     /// A check is being run.
     CheckStarted {
@@ -215,7 +232,7 @@ pub enum Entry {
 
 impl Entry {
     /// The word of every kind, as the serde form has it in `kind`.
-    pub const KINDS: [&str; 27] = [
+    pub const KINDS: [&str; 28] = [
         "started",
         "ready",
         "idle",
@@ -227,6 +244,7 @@ impl Entry {
         "iteration_failed",
         "inactivity",
         "inactivity_extended",
+        "story_started",
         "check_started",
         "checked",
         "gates_missed",

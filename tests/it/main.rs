@@ -73,6 +73,8 @@ mod strange;
 mod submodules;
 mod survivors;
 mod sweeping;
+mod task_loops;
+mod task_stops;
 mod tasks_verbs;
 mod tidy;
 mod tmux;

@@ -134,7 +134,7 @@ fn refusals_keep_their_shape_and_words() {
 }
 
 /// How many kinds of notices there are; to be raised with each new one.
-const KINDS: usize = 27;
+const KINDS: usize = 28;
 
 #[test]
 fn every_notice_keeps_its_shape() {
@@ -170,6 +170,7 @@ fn every_notice_keeps_its_shape() {
             Entry::OutOfTime { .. } => 25,
             Entry::Checked { .. } => 26,
             Entry::CheckStarted { .. } => 27,
+            Entry::StoryStarted { .. } => 28,
         });
     }
     assert_eq!(kinds.len(), KINDS);

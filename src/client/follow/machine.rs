@@ -128,6 +128,7 @@ impl Machine {
             | Entry::InactivityExtended { .. }
             | Entry::OutOfTime { .. }
             | Entry::Outage { .. }
+            | Entry::StoryStarted { .. }
             | Entry::CheckStarted { .. }
             | Entry::Checked { .. }
             | Entry::GatesMissed { .. }

@@ -30,6 +30,7 @@ impl Progress {
         self.phase = notice.status.as_str().replace('_', " ");
         match &notice.entry {
             Entry::IterationStarted { iteration, max } => (self.iteration, self.max) = (*iteration, *max),
+            Entry::StoryStarted { mode, story, .. } => self.phase = format!("{mode} {story}"),
             Entry::CheckStarted { iteration, check } => {
                 let phase = if *iteration == 0 { "baseline" } else { "checking" };
                 self.phase = format!("{phase} {check}");

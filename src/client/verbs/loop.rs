@@ -15,7 +15,7 @@ use crate::client::{follow, json};
 use crate::out::CommandResult;
 
 mod result;
-use crate::cli::{BudgetArgs, Loop, LoopArgs, PageFormat, PromptArgs, RestartArgs, Spawn};
+use crate::cli::{BudgetArgs, Loop, LoopArgs, PageFormat, PromptArgs, RestartArgs, Spawn, TaskListArgs};
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, Spawned};
 use crate::settings::{LoopDefaults, Settings};
@@ -196,9 +196,9 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
                 .or(Some(DEFAULT_ITERATIONS)),
             inactivity_timeout: args.inactivity_timeout,
             question_timeout: args.question_timeout,
-            ralph_dir: None,
             stream: args.stream,
         },
+        tasks: TaskListArgs::default(),
         gates,
         budgets: budgets(args.budgets, &settings.ralph_loop),
         worktree: args.worktree,

@@ -5,6 +5,7 @@ use serde_json::json;
 use swarm_state::ledger::Iteration;
 use swarm_state::notice::{IterationExit, counted, dollars, duration};
 use swarm_state::screen::printable;
+use swarm_state::tasks::history::{StoryHistory, story_histories};
 
 use crate::cli::{PageFormat, ReportArgs, ReportFormat};
 use crate::client::batch::BatchErrors;
@@ -82,6 +83,26 @@ fn after(report: &Report, since: Option<DateTime<FixedOffset>>) -> Report {
     report
 }
 
+/// Formats the table of the stories of a task list.
+fn stories(report: &Report) -> Vec<String> {
+    let rows = story_histories(&report.iterations);
+    if rows.is_empty() {
+        return vec![];
+    }
+    let head = ["", "| story | state | reviews | iterations | title |", "|---|---|---|---|---|"];
+    let row = |row: &StoryHistory| {
+        let title = printable(&row.title).replace('|', "\\|");
+        format!(
+            "| {} | {} | {} | {} | {title} |",
+            printable(&row.story),
+            row.state,
+            row.reviews,
+            row.iterations
+        )
+    };
+    head.map(str::to_owned).into_iter().chain(rows.iter().map(row)).collect()
+}
+
 /// Formats the section of a worker that is not a loop.
 fn plain(worker: &WorkerView, output: &[String]) -> Vec<String> {
     let reason = worker.reason.as_deref().filter(|reason| *reason != worker.status.as_str());
@@ -114,6 +135,7 @@ fn markdown(report: &Report, since: Option<DateTime<FixedOffset>>, length: Lengt
         lines.extend([String::new(), "Before the first iteration:".into(), String::new()]);
         lines.extend(report.baseline.iter().map(|c| format!("- {} {}", outcome(c), printable(&c.name))));
     }
+    lines.extend(stories(report));
     let told = watched(report)
         .into_iter()
         .chain(unapproved(report))

@@ -15,6 +15,7 @@ use swarm_state::model::{Exit, Run};
 use swarm_state::notice::Entry;
 use swarm_state::pattern::Pattern;
 use swarm_state::spec::WorkerSpec;
+use swarm_state::tasks::gate::TaskGate;
 use tokio::time::{Instant, sleep_until};
 
 use crate::checks::Step;
@@ -23,7 +24,7 @@ use crate::daemon::messages::{IterationInfo, RunReport};
 use crate::daemon::run::context::RunContext;
 use crate::daemon::run::hook_reports::HookRecord;
 use crate::error::{Result, sentence};
-use crate::loops::{Finished, LoopRun, hurried, session_id};
+use crate::loops::{Finished, LoopRun, NoTurn, hurried, session_id};
 
 /// How long after the loop's time is up the work before an agent's start may still take. Checks end with the time.
 const OUT_OF_TIME_MARGIN: Duration = Duration::from_secs(10);
@@ -107,7 +108,32 @@ impl IterationRun<'_> {
         }
         let Some(task) = task else { return Ok(None) };
         let count = (self.iteration.number, self.iteration.max);
-        Ok(Some(loop_run.contract(&base, count, task).await))
+        match &loop_run.gates.tasks {
+            Some(gate) => self.turn_prompt(&loop_run, gate, &base, task).await.map(Some),
+            None => Ok(Some(loop_run.contract(&base, count, task).await)),
+        }
+    }
+
+    /// Chooses the story of the iteration and builds the text for the agent.
+    async fn turn_prompt(
+        &self,
+        loop_run: &LoopRun,
+        gate: &TaskGate,
+        base: &ledger::Base,
+        task: Vec<u8>,
+    ) -> Result<Vec<u8>, SpawnError> {
+        let count = (self.iteration.number, self.iteration.max);
+        let begun = loop_run.begin_turn(gate, count).map_err(|none| match none {
+            NoTurn::AllDone => SpawnError::StoriesApproved,
+            NoTurn::Blocked(why) => SpawnError::NoStory(why),
+            NoTurn::Failed(error) => SpawnError::Other(sentence(&error)),
+        })?;
+        crash::point("turn");
+        for warning in &begun.warnings {
+            self.context.report(RunReport::Warning(warning.clone()));
+        }
+        self.context.report(RunReport::Notice(begun.notice(count.0, gate.review.skip_review)));
+        Ok(loop_run.turn_prompt(gate, &begun, base, count, &task).await)
     }
 
     /// Returns some time after the loop's time is up: git may hang while the baseline is taken.

@@ -6,7 +6,12 @@ pub const MAX_DIFF_CHARS: usize = 5_000;
 /// The first [`MAX_DIFF_CHARS`] characters of a diff; when that is not all, a count of what is missing follows,
 /// file by file.
 pub fn shortened(diff: &str) -> String {
-    let Some((cut, _)) = diff.char_indices().nth(MAX_DIFF_CHARS) else { return diff.to_owned() };
+    shortened_to(diff, MAX_DIFF_CHARS)
+}
+
+/// The same with another limit.
+pub(super) fn shortened_to(diff: &str, limit: usize) -> String {
+    let Some((cut, _)) = diff.char_indices().nth(limit) else { return diff.to_owned() };
     let (shown, _) = diff.split_at(cut);
     let mut text = format!(
         "{shown}\n… cut here; the diff goes on in these files (lines added and removed in the whole file):\n"
@@ -18,6 +23,17 @@ pub fn shortened(diff: &str) -> String {
         }
     }
     text
+}
+
+/// A diff without the files in a directory.
+pub fn without_dir(diff: &str, dir: &str) -> String {
+    let is_in = |file: &str| stat(file).0.starts_with(&format!("{dir}/"));
+    files(diff).into_iter().map(|(_, file)| file).filter(|file| !is_in(file)).collect()
+}
+
+/// The names of the files in a diff.
+pub fn files_in(diff: &str) -> Vec<String> {
+    files(diff).into_iter().map(|(_, file)| stat(file).0.to_owned()).collect()
 }
 
 /// The part of each file and where it starts.

@@ -17,6 +17,10 @@ pub enum SpawnError {
     OutOfTime,
     /// All checks already failed in the baseline, so no gate is left: the loop ends.
     NoGate,
+    /// The task list has stories left, but none can be worked on: the loop ends. Holds the reason.
+    NoStory(String),
+    /// Every story of the task list is approved already: the loop is complete.
+    StoriesApproved,
     /// The wrapper in the pane ended before it started the agent: a failure that uses no iteration.
     Helper(String),
     /// Anything else: an ordinary failure.

@@ -3,7 +3,10 @@
 use super::{Effect, Evidence, KILL_DELAY, Loop, Now, Phase, Why, Worker, ended};
 use crate::budget;
 use crate::gates::Verdict;
-use crate::notice::{Entry, IterationExit, StopReason};
+use crate::notice::{Counts, Entry, IterationExit, StopReason};
+
+/// How many empty answers in a row are retried without using up an iteration.
+const MAX_FREE_EMPTY_ANSWERS: u32 = 3;
 
 impl Worker {
     pub(super) fn end(&mut self, why: Why, now: Now) -> Vec<Effect> {
@@ -44,6 +47,7 @@ impl Worker {
             let mut effects = self.report_end(ended, now);
             effects.extend(self.stop(match (gated, verdict.asks_for_checks()) {
                 (false, _) => StopReason::Complete,
+                (true, _) if verdict.tasks.is_some() => StopReason::StoriesApproved,
                 (true, true) => StopReason::Verified,
                 (true, false) => StopReason::Promised,
             }));
@@ -53,6 +57,12 @@ impl Worker {
             return effects;
         }
         let missed = self.report_missed_gates(&verdict);
+        if verdict.is_empty_answer && ended.counts_as() == Counts::Success {
+            let failures = self.ralph.as_ref().map_or(0, |ralph| ralph.failures);
+            let (counts, why) =
+                (failures >= MAX_FREE_EMPTY_ANSWERS, "the agent's answer was empty".to_owned());
+            return [missed, self.after_failure(IterationExit::Silent, Some(why), counts, now)].concat();
+        }
         if self.count_end(ended) {
             let detail = self.ralph.as_mut().and_then(|l| l.detail.take());
             let message = verdict.api_error.or(detail).or(verdict.trouble);
@@ -185,7 +195,9 @@ impl Worker {
             let iteration = self.ralph.as_ref().map_or(0, |l| l.iteration);
             effects.push(Effect::Notify(Entry::DonePatternMatched { iteration }));
         }
-        if let (StopReason::Verified | StopReason::Promised, Some(ralph)) = (&reason, &self.ralph) {
+        if let (StopReason::Verified | StopReason::Promised | StopReason::StoriesApproved, Some(ralph)) =
+            (&reason, &self.ralph)
+        {
             effects.push(Effect::Notify(Entry::GatesHeld { iteration: ralph.iteration }));
         }
         effects.extend(self.last_word().map(Effect::Notify));

@@ -147,11 +147,11 @@ impl Worker {
         [vec![told], ended, self.stop(StopReason::OutOfTime(limit))].concat()
     }
 
-    /// No gate is left that could pass: the iteration does not count, and none follows.
-    pub(super) fn without_gate(&mut self, now: Now) -> Vec<Effect> {
+    /// Nothing is left to do, or nothing that could be done: the iteration does not count, and none follows.
+    pub(super) fn without_work(&mut self, reason: StopReason, now: Now) -> Vec<Effect> {
         let ended = self.report_end(IterationExit::SpawnFailed, now);
         self.undo_iteration();
-        [ended, self.stop(StopReason::NoGate)].concat()
+        [ended, self.stop(reason)].concat()
     }
 
     /// Adds the cost and tokens of an iteration.

@@ -45,7 +45,9 @@ impl Worker {
                 self.after_failed_start(StopReason::SpawnFailed(message.clone()), message, now)
             }
             (SpawnError::OutOfTime, _) => self.never_worked(now),
-            (SpawnError::NoGate, _) => self.without_gate(now),
+            (SpawnError::NoGate, _) => self.without_work(StopReason::NoGate, now),
+            (SpawnError::NoStory(why), _) => self.without_work(StopReason::NoStory(why), now),
+            (SpawnError::StoriesApproved, _) => self.without_work(StopReason::StoriesApproved, now),
             (SpawnError::Helper(message), true) => {
                 self.after_failure(IterationExit::SpawnFailed, Some(message), false, now)
             }

@@ -20,6 +20,7 @@ impl Entry {
             | Self::IterationFailed { .. }
             | Self::Inactivity { .. }
             | Self::InactivityExtended { .. }
+            | Self::StoryStarted { .. }
             | Self::CheckStarted { .. }
             | Self::Checked { .. }
             | Self::GatesMissed { .. }
@@ -59,6 +60,9 @@ impl Entry {
             }
             Self::InactivityExtended { timeout, .. } => {
                 format!("inactivity timeout ({timeout}s), but the agent is computing: more time given")
+            }
+            Self::StoryStarted { mode, story, title, done, total, .. } => {
+                format!("{mode} {story}: {} ({done} of {total} stories are done)", one_line(title))
             }
             Self::CheckStarted { iteration, check } => {
                 format!("running check '{}'{}", one_line(check), at_baseline(*iteration))
@@ -138,6 +142,7 @@ impl Entry {
             Self::LoopComplete { iterations, reason } | Self::LoopFailed { iterations, reason } => {
                 vec![reason.log_line(*iterations)]
             }
+            Self::StoryStarted { mode, story, .. } => vec![format!("[STORY] {mode} {story}")],
             Self::Paused { by } => vec![by.log_line().to_owned()],
             Self::Resumed => vec!["[RESUME]".into()],
             Self::Waiting { reason, .. } => vec![format!("[WAIT] {reason}")],

@@ -70,6 +70,12 @@ pub struct Profile {
     /// none is needed or known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub permission_flags: Vec<String>,
+    /// The arguments with which it works without permission prompts; empty where none is needed or known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unattended_args: Vec<String>,
+    /// The variable without which it refuses these arguments when root starts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root_variable: Option<String>,
     /// Files in which the user may have decided the same: in the project, or below `~/`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub permission_files: Vec<String>,
@@ -148,6 +154,8 @@ impl Profile {
             outage: vec![],
             record_args: vec![],
             permission_flags: vec![],
+            unattended_args: vec![],
+            root_variable: None,
             permission_files: vec![],
             hooks: HookStyle::Off,
             model_flag: None,
@@ -325,6 +333,14 @@ impl Profile {
         let at = self.place_of_flags(&cmd);
         cmd.splice(at..at, [flag.clone(), model.to_owned()]);
         Some(cmd)
+    }
+
+    /// The command with the arguments for work without permission prompts.
+    pub fn command_unattended(&self, cmd: &[String]) -> Vec<String> {
+        let mut cmd = cmd.to_vec();
+        let at = self.place_of_flags(&cmd);
+        cmd.splice(at..at, self.unattended_args.iter().cloned());
+        cmd
     }
 
     /// Returns the index for a flag that the subcommand must accept too: directly after the program and the word that

@@ -37,6 +37,8 @@ fn claude() -> Profile {
         hooks: HookStyle::Claude,
         session_own: words(&["--resume", "-r", "--continue", "-c", "--from-pr"]),
         tells_cost: true,
+        unattended_args: words(&["--dangerously-skip-permissions"]),
+        root_variable: Some("IS_SANDBOX".into()),
         permission_flags: words(&[
             "--dangerously-skip-permissions",
             "--permission-mode",
@@ -84,6 +86,7 @@ fn codex() -> Profile {
         commands: words(&["codex"]),
         hooks: HookStyle::Codex,
         // Without one of them, `exec` may only read files, and the interactive command asks.
+        unattended_args: words(&["--dangerously-bypass-approvals-and-sandbox"]),
         permission_flags: words(&[
             "--full-auto",
             "--sandbox",
@@ -190,6 +193,7 @@ fn gemini() -> Profile {
         one_shot: words(&["-p", "--prompt"]),
         one_shot_takes_prompt: true,
         arg_flag: Some("--prompt".into()),
+        unattended_args: words(&["--yolo"]),
         permission_flags: words(&["--yolo", "--approval-mode", "--allowed-tools", "-y"]),
         permission_files: words(&[".gemini/settings.json", "~/.gemini/settings.json"]),
         model_flag: Some("--model".into()),
@@ -258,6 +262,7 @@ fn aider() -> Profile {
         interactive_via: PromptVia::Arg,
         one_shot_via: PromptVia::Arg,
         arg_flag: Some("--message".into()),
+        unattended_args: words(&["--yes-always"]),
         permission_flags: words(&["--yes-always", "--yes"]),
         permission_files: words(&[".aider.conf.yml", "~/.aider.conf.yml", ".env"]),
         ready: words(&[r"^(?:[a-z-]+(?: multi)?)?>(?:[ \u00a0][^\n]*)?\Z"]),

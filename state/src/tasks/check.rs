@@ -1,8 +1,9 @@
 //! Finds every problem of a task list at once, for people ([`super::stop_check`] blocks at the first one).
 
+use super::ReviewOptions;
+use super::list::TaskList;
 use super::review::invariants;
 use super::schema::{self, StoryLabel, TasksFault};
-use super::{ReviewOptions, TaskList};
 
 /// A problem of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]

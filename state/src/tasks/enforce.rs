@@ -4,9 +4,10 @@
 //! nor one that edits `.ralph-active` can approve its own work. An illegal change of a story is undone for that story,
 //! other edits stay. A file that cannot be read is replaced by the last good list.
 
+use super::list::key;
 use super::review::{Violation, transitions};
 use super::schema::{LenientList, parse_leniently};
-use super::{APPROVED_AT_CAP, IterationMode, ReviewOptions, ReviewState, ReviewStatus, TaskList, key};
+use super::{APPROVED_AT_CAP, IterationMode, ReviewOptions, ReviewState, ReviewStatus, TaskList};
 
 /// An iteration whose edits are judged.
 #[derive(Clone, Copy, Debug)]

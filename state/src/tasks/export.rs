@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::graph::one_line;
 use super::import::markdown::{code_block_end, is_special};
 use super::import::plan_story::is_plain_id;
-use super::{ReviewState, Story, TaskList, key};
+use super::list::{ReviewState, Story, TaskList, key};
 
 impl TaskList {
     /// Markdown with a check box for each story. The import reads the same stories from it, except for the fields that
@@ -29,7 +29,7 @@ impl TaskList {
     pub fn to_prd(&self) -> String {
         const STORY_FIELDS: [&str; 7] =
             ["id", "title", "description", "acceptanceCriteria", "priority", "passes", "notes"];
-        let raw_stories = self.value.get(key::STORIES).and_then(Value::as_array).into_iter().flatten();
+        let raw_stories = self.value().get(key::STORIES).and_then(Value::as_array).into_iter().flatten();
         let story = |(story, raw): (&Story, &Value)| {
             let field =
                 |field: &str| (field.to_owned(), raw.get(field).cloned().unwrap_or_else(|| "".into()));

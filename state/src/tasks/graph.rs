@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::list::{Story, TaskList};
 use super::selection::DependencyFault;
-use super::{Story, TaskList};
 
 /// The stories by their dependencies.
 #[derive(Clone, Debug, PartialEq)]

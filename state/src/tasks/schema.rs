@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::{ReviewState, ReviewStatus, Story, TaskList, key};
+use super::list::{ReviewStatus, Story, TaskList, key, story_of};
 
 /// The required texts of a list.
 const LIST_TEXTS: [&str; 3] = ["project", "branchName", "description"];
@@ -157,7 +157,7 @@ pub(super) fn read(text: &str) -> Result<(TaskList, Vec<TasksFault>), TasksFault
         }
         stories.push(story);
     }
-    Ok((TaskList { value, stories }, faults))
+    Ok((TaskList::of(value, stories), faults))
 }
 
 /// Adds the faults of a story's fields.
@@ -218,31 +218,5 @@ fn optional_texts(raw: &Map<String, Value>, field: &str) -> Result<(), &'static 
         None => Ok(()),
         Some(Value::Array(list)) if list.iter().all(is_text) => Ok(()),
         Some(_) => Err("must be an array of strings that are not empty"),
-    }
-}
-
-/// The story that an object describes. A field with another type than its own is read as empty.
-pub(super) fn story_of(raw: &Map<String, Value>) -> Story {
-    let text = |field| raw.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let texts = |field| {
-        let list = raw.get(field).and_then(Value::as_array).into_iter().flatten();
-        list.map(|entry| entry.as_str().map_or_else(|| entry.to_string(), str::to_owned)).collect()
-    };
-    let status = raw.get(key::REVIEW_STATUS).and_then(Value::as_str).and_then(ReviewStatus::of_word);
-    Story {
-        id: text(key::ID),
-        title: text("title"),
-        description: text("description"),
-        criteria: texts("acceptanceCriteria"),
-        priority: raw.get("priority").and_then(Value::as_f64).unwrap_or_default(),
-        review: ReviewState {
-            passes: raw.get(key::PASSES).and_then(Value::as_bool).unwrap_or_default(),
-            review_status: status,
-            review_count: raw.get(key::REVIEW_COUNT).and_then(Value::as_u64).unwrap_or_default(),
-        },
-        feedback: text(key::FEEDBACK),
-        notes: text(key::NOTES),
-        depends_on: texts("dependsOn"),
-        checks: texts(key::CHECKS),
     }
 }

@@ -7,7 +7,7 @@ use swarm_state::words::counted;
 
 use crate::cli::{PageFormat, TasksCheck};
 use crate::client::context::ClientContext;
-use crate::client::task_list::TaskListFile;
+use crate::client::task_list_file::TaskListFile;
 use crate::error::Error;
 use crate::out::CommandResult;
 

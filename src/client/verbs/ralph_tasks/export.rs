@@ -2,7 +2,7 @@
 
 use crate::cli::{ExportFormat, TasksExport};
 use crate::client::context::ClientContext;
-use crate::client::task_list::TaskListFile;
+use crate::client::task_list_file::TaskListFile;
 use crate::error::Error;
 use crate::out::CommandResult;
 

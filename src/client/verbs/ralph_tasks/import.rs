@@ -9,7 +9,7 @@ use swarm_state::words::counted;
 
 use crate::cli::TasksImport;
 use crate::client::context::ClientContext;
-use crate::client::task_list::{CHECK_HINT, TaskListFile, read_input};
+use crate::client::task_list_file::{CHECK_HINT, TaskListFile, read_input};
 use crate::error::Error;
 use crate::out::CommandResult;
 

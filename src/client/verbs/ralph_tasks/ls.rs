@@ -7,7 +7,7 @@ use swarm_state::tasks::{IterationMode, Story, TaskList};
 
 use crate::cli::{Format, TasksLs};
 use crate::client::context::ClientContext;
-use crate::client::task_list::TaskListFile;
+use crate::client::task_list_file::TaskListFile;
 use crate::out::{CommandResult, table};
 
 pub(super) fn run(ctx: &ClientContext, args: &TasksLs) -> CommandResult {

@@ -169,18 +169,15 @@ fn after(report: &Report, end: LoopEnd) -> String {
     let name = &report.name;
     match end {
         LoopEnd::Lost => format!("swarm ralph resume {name}"),
-        LoopEnd::AllChecksPassed | LoopEnd::PromiseAccepted | LoopEnd::DonePattern => {
-            match &report.worktree {
-                Some(worktree) => {
-                    format!(
-                        "git -C '{}' merge {}",
-                        worktree.base_repo.display(),
-                        work(report, &worktree.branch)
-                    )
-                }
-                None => format!("review the work: swarm ralph diff {name}"),
+        LoopEnd::AllChecksPassed
+        | LoopEnd::PromiseAccepted
+        | LoopEnd::StoriesApproved
+        | LoopEnd::DonePattern => match &report.worktree {
+            Some(worktree) => {
+                format!("git -C '{}' merge {}", worktree.base_repo.display(), work(report, &worktree.branch))
             }
-        }
+            None => format!("review the work: swarm ralph diff {name}"),
+        },
         _ if matches!(&report.cause, Some(Cause::Stopped { reason: StopReason::NoGate, .. })) => {
             "require a check that passes at the start, or omit --allow-preexisting".to_owned()
         }

@@ -12,7 +12,7 @@ use super::{permissions, program, rooms};
 use crate::daemon::run::prompt;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::paths::resolve;
 
 /// The maximum size of a prompt that is passed as an argument. Linux allows 128 KiB for one argument, including the
@@ -26,8 +26,35 @@ impl Supervisor {
         let mut warnings = program::check_gates(spec)?;
         warnings.extend(permissions::warning(spec));
         warnings.extend(prompt_warning(spec, prompt.as_deref()));
+        self.refuse_shared_list(spec)?;
         warnings.extend(self.shared_directory(spec));
         Ok(warnings)
+    }
+
+    /// Refuses a loop whose task list another loop works on, of this daemon or of another one.
+    fn refuse_shared_list(&self, spec: &WorkerSpec) -> Result<()> {
+        let Some(dir) = task_dir(spec) else { return Ok(()) };
+        let is_other = |slot: &&Slot| {
+            let other = &slot.spec;
+            other.name != spec.name
+                && slot.status().is_live_or_paused()
+                && task_dir(other).as_ref() == Some(&dir)
+        };
+        let other = self.slots.values().find(is_other).map(|slot| slot.spec.name.clone());
+        if let Some(other) = other {
+            let message = format!("loop '{other}' works on the task list in {}", dir.display());
+            let hint = format!("wait for it, or end it: swarm kill {other}; a second loop needs --worktree");
+            return Err(Error::new(ErrorCode::Exists, message).hint(hint));
+        }
+        match crate::loops::foreign_marker(&spec.cwd, self.store.paths().root()) {
+            Some(pid) if spec.worktree.is_none() => {
+                let marker = spec.cwd.join(swarm_state::tasks::marker::MARKER_FILE);
+                let message = format!("{} belongs to a loop that runs (process {pid})", marker.display());
+                Err(Error::new(ErrorCode::Exists, message)
+                    .hint("end that loop first; if there is none, remove the file"))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// The warning for a loop that starts in the directory of another loop that is live or may resume.
@@ -47,6 +74,12 @@ impl Supervisor {
             dir.display()
         ))
     }
+}
+
+/// The directory of a loop's task list, if it works in the directory that it was started in.
+fn task_dir(spec: &WorkerSpec) -> Option<PathBuf> {
+    let gate = spec.ralph.as_ref()?.gates.tasks.as_ref()?;
+    spec.worktree.is_none().then(|| resolve(&spec.cwd.join(&gate.dir)))
 }
 
 /// Checks a spec before anything is created. Returns the contents of its prompt file, if it has one that swarm does
@@ -108,6 +141,9 @@ fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
     }
     if gates.is_empty() {
         return Ok(());
+    }
+    if let Some(gate) = &gates.tasks {
+        crate::loops::check_task_files(&spec.cwd, gate)?;
     }
     crate::loops::check_protect(&gates.protect)?;
     rooms::check(spec, &gates.rooms)?;

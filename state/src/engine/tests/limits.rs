@@ -8,6 +8,8 @@ use crate::model::{LoopStatus, Status};
 use crate::notice::{Entry, IterationExit, PauseBy, StopReason};
 use crate::outage::{self, Outage};
 use crate::promise::Claim;
+use crate::tasks::IterationMode;
+use crate::tasks::gate::{TaskTurn, TaskVerdict};
 
 fn verified(budgets: Budgets) -> Worker {
     Worker::verified(STDIN, 10, 60, budgets, true)
@@ -103,6 +105,58 @@ fn a_verified_loop_ends_when_every_gate_holds_whatever_the_agents_exit() {
     let (worker, effects) = judged(verified(Budgets::default()), Exit::Code(1), verdict, 1000);
     assert_eq!(*worker.phase(), Phase::Stopped { reason: StopReason::Verified });
     assert!(entries(&effects).contains(&&Entry::GatesHeld { iteration: 1 }));
+}
+
+fn tasks(done: u64) -> Verdict {
+    let turn = TaskTurn { mode: IterationMode::Review, story: "US-001".into(), title: "Pay".into() };
+    let undone = vec!["story US-002 was removed and was restored".into()];
+    let tasks = TaskVerdict { done, total: 2, undone, ..TaskVerdict::new(turn, None) };
+    Verdict { tasks: Some(tasks), ..Verdict::default() }
+}
+
+#[test]
+fn a_task_list_ends_the_loop_when_every_story_is_approved() {
+    let (worker, _) = judged(verified(Budgets::default()), Exit::Code(0), tasks(2), 1000);
+    assert_eq!(*worker.phase(), Phase::Stopped { reason: StopReason::StoriesApproved });
+    let (worker, effects) = judged(verified(Budgets::default()), Exit::Code(0), tasks(1), 1000);
+    assert_eq!(worker.ralph().unwrap().iteration, 2);
+    let told = entries(&effects);
+    let Entry::GatesMissed { missing, .. } = told[1] else { panic!("{told:?}") };
+    assert_eq!(
+        *missing,
+        ["review US-001: open; 1 of 2 stories are approved", "story US-002 was removed and was restored"]
+    );
+}
+
+#[test]
+fn a_list_without_work_ends_the_loop_and_uses_no_iteration() {
+    for (error, reason) in [
+        (SpawnError::StoriesApproved, StopReason::StoriesApproved),
+        (SpawnError::NoStory("a → a".into()), StopReason::NoStory("a → a".into())),
+    ] {
+        let mut worker = verified(Budgets::default());
+        worker.step(Event::Start, at(0));
+        worker.step(Event::SpawnFailed(Run(1), error), at(1));
+        assert_eq!(*worker.phase(), Phase::Stopped { reason });
+        assert_eq!(worker.ralph().unwrap().iteration, 0);
+    }
+}
+
+#[test]
+fn three_empty_answers_in_a_row_use_no_iteration() {
+    let mut worker = verified(Budgets::default());
+    worker.step(Event::Start, at(0));
+    let mut now = 0;
+    for (answer, iteration) in [(1, 0), (2, 0), (3, 0), (4, 1)] {
+        let run = worker.run();
+        worker.step(Event::Up(run), at(now));
+        worker.step(Event::Exited(run, Exit::Code(0)), at(now + 10));
+        let empty = Verdict { is_empty_answer: true, ..tasks(0) };
+        worker.step(Event::Judged(run, empty), at(now + 20));
+        assert_eq!(worker.ralph().unwrap().iteration, iteration, "answer {answer}");
+        now += 60_000;
+        worker.step(Event::Tick, at(now));
+    }
 }
 
 #[test]

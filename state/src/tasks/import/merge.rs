@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::stories::{ForeignStory, ImportFault, ImportedStories};
-use crate::tasks::{TaskList, key};
+use crate::tasks::list::{TaskList, key};
 
 /// A list with the imported stories.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +43,7 @@ pub fn merge(target: &str, imported: ImportedStories, replace: bool) -> Result<M
     if !replace && !replaced.is_empty() {
         return Err(ImportFault::Existing(replaced));
     }
-    let mut value = list.value;
+    let mut value = list.value().clone();
     for (key, text) in texts {
         let is_blank = value.get(key).and_then(Value::as_str).is_none_or(|text| text.trim().is_empty());
         if is_blank {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::forms::{note_done_parts, priority_word};
 use super::stories::ForeignStory;
-use crate::tasks::{ReviewStatus, key};
+use crate::tasks::list::{ReviewStatus, key};
 
 /// A story as the plan has it.
 #[derive(Default)]

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use crate::tasks::list::{ReviewStatus, key};
 use crate::tasks::schema::TasksFault;
 use crate::tasks::selection::DependencyFault;
-use crate::tasks::{ReviewStatus, key};
 
 /// The note of a story that was done in the list of another program.
 pub const DONE_NOTE: &str = "imported as done";

@@ -1,0 +1,71 @@
+#!/usr/bin/perl
+# A fake agent for loops with a task list: does what .ralph-active says, as a careful agent would.
+#
+# Usage: fake-story-agent.pl DIR
+#
+# It reads its prompt from standard input into DIR/prompt-N. DIR/reviews has a line for each review, used in order:
+# "approve" or "changes TEXT"; without a line the review approves. DIR/cheat-N is Perl code for call number N: it gets
+# $list, $story, $mode and $marker after the usual edits and before the file is written. It may return "keep" to leave
+# tasks.json alone. With a file DIR/silent-N, call N prints nothing and changes nothing.
+use strict;
+use warnings;
+use utf8;
+use JSON::PP;
+
+my ($dir) = @ARGV;
+my $json = JSON::PP->new->utf8->pretty->canonical;
+my $prompt = do { local $/; <STDIN> };
+
+sub slurp { my ($file) = @_; open my $in, '<', $file or return undef; local $/; return scalar <$in>; }
+sub spew { my ($file, $text) = @_; open my $out, '>', $file or die "$file: $!"; print $out $text; close $out or die $!; }
+
+my $call = (slurp("$dir/calls") // 0) + 1;
+spew("$dir/calls", $call);
+spew("$dir/prompt-$call", $prompt);
+exit 0 if -e "$dir/silent-$call";
+my $marker = $json->decode(slurp('.ralph-active'));
+my $mode = $marker->{iterationMode};
+my $file = "$marker->{ralphDir}/tasks.json";
+my $list = $json->decode(slurp($file));
+my ($story) = grep { $_->{id} eq $marker->{story} } @{ $list->{userStories} };
+my $subject;
+if ($mode eq 'implement') {
+    spew("$story->{id}.txt", "$story->{title}\n") unless -e "$story->{id}.txt";
+    $story->{notes} = "wrote $story->{id}.txt";
+    if ($marker->{skipReview}) { $story->{passes} = JSON::PP::true }
+    else { $story->{reviewStatus} = 'needs_review' }
+    $subject = "feat: [$story->{id}] - $story->{title}";
+} elsif ($mode eq 'review') {
+    my @reviews = split /\n/, slurp("$dir/reviews") // '';
+    my $verdict = shift(@reviews) // 'approve';
+    spew("$dir/reviews", join("\n", @reviews));
+    $story->{reviewCount} += 1;
+    if ($verdict =~ /^changes (.*)/) {
+        $story->{reviewStatus} = 'changes_requested';
+        $story->{reviewFeedback} = $1;
+        $subject = "review: [$story->{id}] - changes requested";
+    } else {
+        $story->{reviewStatus} = 'approved';
+        $story->{passes} = JSON::PP::true;
+        $subject = "review: [$story->{id}] - approved";
+    }
+} else {
+    spew("$story->{id}.txt", "$story->{title}, fixed: $story->{reviewFeedback}\n");
+    $story->{reviewFeedback} = '';
+    $story->{reviewStatus} = 'needs_review';
+    $subject = "fix: [$story->{id}] - address review feedback";
+}
+my $how = '';
+if (defined(my $cheat = slurp("$dir/cheat-$call"))) {
+    no strict;
+    $how = eval($cheat) // '';
+    die $@ if $@;
+}
+spew($file, $json->encode($list)) unless $how eq 'keep';
+open my $progress, '>>', "$marker->{ralphDir}/progress.txt" or die $!;
+print $progress "## iteration $marker->{iteration} ($mode) $story->{id}\n";
+close $progress or die $!;
+system('git add -A && git commit -qm "$SUBJECT"') if $ENV{SUBJECT} = $subject;
+print "$subject\n";
+my $open = grep { !$_->{passes} } @{ $list->{userStories} };
+print "<promise>COMPLETE</promise>\n" unless $open;

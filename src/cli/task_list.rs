@@ -1,0 +1,43 @@
+//! The options of `spawn --ralph` for a loop with a task list.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::number::whole;
+
+/// The task list.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Task list (implement and review stories)")]
+pub struct TaskListArgs {
+    /// Work through DIR/tasks.json; DIR also has prompt.md, prd.md
+    ///
+    /// Each iteration implements, reviews or fixes one story of the list. Only a review in a fresh context can approve
+    /// a story. The loop is complete when every story is approved. The default is 15 iterations; --prompt-file and
+    /// --max-iterations override prompt.md and that number. `swarm ralph init --tasks` creates the files. DIR is in the
+    /// worker's directory. See swarm-ralph(1) for the rules.
+    #[arg(long, value_name = "DIR", requires = "ralph")]
+    pub ralph_dir: Option<PathBuf>,
+    /// Do not review stories
+    ///
+    /// An iteration that implements a story sets `passes` itself. The loop is complete when every story passes.
+    #[arg(hide_short_help = true, long, requires = "ralph_dir")]
+    pub skip_review: bool,
+    /// Maximum reviews of a story [default: 5]
+    ///
+    /// The last review approves the story in any case. Its concerns stay in the story's reviewFeedback, which then
+    /// starts with [AUTO-APPROVED AT CAP].
+    #[arg(hide_short_help = true, long, value_name = "N", requires = "ralph_dir", conflicts_with = "skip_review", value_parser = whole(1..=1000_u32))]
+    pub review_cap: Option<u32>,
+    /// Model of the agent
+    #[arg(hide_short_help = true, short, long, value_name = "MODEL", requires = "ralph")]
+    pub model: Option<String>,
+    /// Add the agent's option to work without permission prompts
+    ///
+    /// --ralph-dir implies it. swarm adds nothing if the command has an option about permissions.
+    #[arg(hide_short_help = true, long, requires = "ralph")]
+    pub unattended: bool,
+    /// Do not add that option
+    #[arg(hide_short_help = true, long, requires = "ralph", conflicts_with = "unattended")]
+    pub no_unattended: bool,
+}

@@ -1,0 +1,276 @@
+//! The start of an iteration that works on a task list: its story, its record, and its prompt.
+
+use swarm_state::contract::{Failed, StoryChanges, TurnSection, files_in, without_dir};
+use swarm_state::gates::{CheckResult, Verdict};
+use swarm_state::ledger::{Base, Iteration};
+use swarm_state::notice::Entry;
+use swarm_state::tasks::enforce::{Edited, enforce};
+use swarm_state::tasks::gate::{PRD_FILE, TASKS_FILE, TaskGate, TaskTurn, is_sensitive};
+use swarm_state::tasks::selection::Selection;
+use swarm_state::tasks::{IterationMode, TaskList};
+
+use super::files::{TaskRecord, read_text};
+use super::marker;
+use crate::error::{Error, Result};
+use crate::git;
+use crate::loops::protect;
+use crate::loops::run::LoopRun;
+
+/// Why no iteration can work on the list.
+#[derive(Debug)]
+pub(crate) enum NoTurn {
+    /// Every story is done.
+    AllDone,
+    /// None can be worked on; the reason.
+    Blocked(String),
+    /// A file cannot be read or written.
+    Failed(Error),
+}
+
+impl From<Error> for NoTurn {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The work of an iteration that is about to start.
+#[derive(Debug)]
+pub(crate) struct BegunTurn {
+    pub(crate) turn: TaskTurn,
+    /// The list.
+    pub(crate) list: TaskList,
+    /// What was wrong with the files since the last iteration: a sentence each.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl BegunTurn {
+    /// The notice of the start.
+    pub(crate) fn notice(&self, iteration: u32, skip_review: bool) -> Entry {
+        Entry::StoryStarted {
+            iteration,
+            mode: self.turn.mode,
+            story: self.turn.story.clone(),
+            title: self.turn.title.clone(),
+            done: self.list.done(skip_review) as u64,
+            total: self.list.stories().len() as u64,
+        }
+    }
+}
+
+impl LoopRun {
+    /// Chooses the work of an iteration, records the list, and writes `.ralph-active`. Repeating it after a crash chooses
+    /// the same.
+    ///
+    /// # Errors
+    /// When there is nothing to work on, or a file cannot be read or written.
+    pub(crate) fn begin_turn(
+        &self,
+        gate: &TaskGate,
+        (iteration, max): (u32, u32),
+    ) -> Result<BegunTurn, NoTurn> {
+        let record = self.read_task_record();
+        let mut warnings = vec![];
+        let list = match &record {
+            None => self.first_list(gate)?,
+            Some(record) => self.settled_list(gate, record, &mut warnings)?,
+        };
+        let prd = match record.as_ref().filter(|record| !record.is_open) {
+            Some(record) => {
+                warnings.extend(self.restore_prd(gate, record)?);
+                record.prd.clone()
+            }
+            None => read_text(&self.task_file(gate, PRD_FILE)),
+        };
+        let turn = match list.select(gate.review.skip_review) {
+            Selection::Work(mode, story) => {
+                TaskTurn { mode, story: story.id.clone(), title: story.title.clone() }
+            }
+            Selection::AllDone => return Err(NoTurn::AllDone),
+            Selection::Blocked => return Err(NoTurn::Blocked(list.blocked_because())),
+        };
+        let record =
+            TaskRecord { before: list.to_text(), after: None, prd, turn: Some(turn.clone()), is_open: false };
+        self.write_task_record(&record)?;
+        marker::write(self, gate, &list, &turn, (iteration, max))?;
+        Ok(BegunTurn { turn, list, warnings })
+    }
+
+    /// The list of a loop that has not started.
+    fn first_list(&self, gate: &TaskGate) -> Result<TaskList, NoTurn> {
+        let path = self.task_file(gate, TASKS_FILE);
+        let text = read_text(&path);
+        let text = text.ok_or_else(|| NoTurn::Blocked(format!("cannot read '{}'", path.display())))?;
+        TaskList::parse(&text).map_err(|fault| NoTurn::Blocked(format!("{}: {fault}", gate.file())))
+    }
+
+    /// The list of a loop that has worked on it. A person may edit it while the loop is paused; otherwise only what an
+    /// agent may edit stays, since a process of the agent could have written it.
+    fn settled_list(
+        &self,
+        gate: &TaskGate,
+        record: &TaskRecord,
+        warnings: &mut Vec<String>,
+    ) -> Result<TaskList, NoTurn> {
+        let path = self.task_file(gate, TASKS_FILE);
+        let now = read_text(&path);
+        let known = record.after.as_ref().unwrap_or(&record.before);
+        let known = TaskList::parse(known).map_err(|fault| NoTurn::Blocked(fault.to_string()))?;
+        if record.is_open
+            && let Some(list) = now.as_deref().and_then(|text| TaskList::parse(text).ok())
+        {
+            return Ok(list);
+        }
+        let was_judged = record.after.is_some() || record.turn.is_none();
+        let turn = record.turn.as_ref().filter(|_| !was_judged);
+        let edited = Edited {
+            mode: turn.map_or(IterationMode::Implement, |turn| turn.mode),
+            selected: turn.map_or("", |turn| turn.story.as_str()),
+            before: &known,
+            now: now.as_deref(),
+        };
+        let enforced = enforce(edited, gate.review);
+        // An iteration that did not end has no result to complain about.
+        if was_judged {
+            warnings.extend(enforced.remarks.iter().cloned());
+        }
+        self.store_list(gate, &enforced, now.as_deref())?;
+        Ok(enforced.list)
+    }
+
+    /// Permits a person to edit the files: the loop is paused or has ended. Removes `.ralph-active`.
+    pub(crate) fn open_task_files(&self) {
+        if let Some(record) = self.read_task_record().filter(|record| !record.is_open) {
+            let opened = TaskRecord { is_open: true, ..record };
+            if let Err(error) = self.write_task_record(&opened) {
+                tracing::warn!(worker = self.name, %error, "edits of the task list will be undone");
+            }
+        }
+        marker::remove(self);
+    }
+
+    /// The prompt of an iteration: the user's text with its variables filled in, and the section of swarm.
+    pub(crate) async fn turn_prompt(
+        &self,
+        gate: &TaskGate,
+        begun: &BegunTurn,
+        base: &Base,
+        count: (u32, u32),
+        prompt: &[u8],
+    ) -> Vec<u8> {
+        let prompt = filled(&String::from_utf8_lossy(prompt), gate, begun, count);
+        let section = self.turn_section(gate, begun, base, count).await;
+        format!("{}\n\n{section}", prompt.trim_end()).into_bytes()
+    }
+
+    /// The section of the prompt.
+    async fn turn_section(
+        &self,
+        gate: &TaskGate,
+        begun: &BegunTurn,
+        base: &Base,
+        (iteration, max): (u32, u32),
+    ) -> String {
+        let Some(story) = begun.list.story(&begun.turn.story) else { return String::new() };
+        let last = self.last_worked(iteration);
+        let verdict = last.as_ref().and_then(|last| last.verdict.as_ref());
+        let mut remarks = begun.warnings.clone();
+        remarks.extend(verdict.map(Verdict::faults).unwrap_or_default());
+        let failed = verdict.map(failed_checks).unwrap_or_default();
+        let failed: Vec<Failed<'_>> =
+            failed.iter().map(|check| Failed { check: &check.name, output: &check.output }).collect();
+        let changes = match begun.turn.mode {
+            IterationMode::Review => Some(self.story_changes(base, &story.id, iteration).await),
+            IterationMode::Implement | IterationMode::ReviewFix => None,
+        };
+        let review = changes.as_ref().map(|changes| StoryChanges {
+            diff: &changes.diff,
+            range: changes.range.as_ref().map(|(from, to)| (from.as_str(), to.as_str())),
+            checks: &changes.checks,
+            sensitive: &changes.sensitive,
+        });
+        TurnSection {
+            turn: &begun.turn,
+            story,
+            file: &gate.file(),
+            options: gate.review,
+            iteration: (iteration, max),
+            checks: &self.gates.checks,
+            failed: &failed,
+            remarks: &remarks,
+            review,
+        }
+        .text()
+    }
+
+    /// What the iterations of a story changed, before `iteration`.
+    async fn story_changes(&self, base: &Base, story: &str, iteration: u32) -> OwnChanges {
+        let of_story = |it: &Iteration| {
+            it.verdict
+                .as_ref()
+                .and_then(|verdict| verdict.tasks.as_ref())
+                .is_some_and(|tasks| tasks.turn.story == story)
+        };
+        let earlier: Vec<Iteration> = (1..iteration).filter_map(|n| self.read_iteration(n)).collect();
+        let first = earlier.iter().position(of_story).unwrap_or(0);
+        let start =
+            earlier.iter().take(first).rev().find_map(|it| it.commit.clone()).or_else(|| base.commit.clone());
+        let end = earlier.iter().rev().find_map(|it| it.commit.clone());
+        let last = earlier.into_iter().rev().find(of_story);
+        let checks = last.and_then(|it| it.verdict?.tasks).map(|tasks| tasks.checks).unwrap_or_default();
+        let Some((from, to)) = start.zip(end) else { return OwnChanges { checks, ..OwnChanges::default() } };
+        let diff = git::diff(&self.cwd, &from, &to).await.unwrap_or_else(|error| error.to_string());
+        // The list and the log of progress are no part of the work.
+        let diff = self.gates.tasks.as_ref().map_or(diff.clone(), |gate| without_dir(&diff, &gate.dir));
+        let mut sensitive = files_in(&diff);
+        let tests = protect::tests(base);
+        sensitive.retain(|file| is_sensitive(file) || tests.iter().any(|glob| glob.is_match(file)));
+        OwnChanges { diff, range: Some((from, to)), checks, sensitive }
+    }
+
+    /// The checks of the loop, and those of the stories in the list as it is now.
+    pub(in crate::loops) fn watched_commands(&self) -> Vec<String> {
+        let list = self.gates.tasks.as_ref().and_then(|gate| self.first_list(gate).ok());
+        let stories = list.iter().flat_map(|list| list.stories()).flat_map(|story| story.checks.iter());
+        let mut commands = self.gates.checks.clone();
+        for check in stories {
+            if !commands.contains(check) {
+                commands.push(check.clone());
+            }
+        }
+        commands
+    }
+}
+
+/// Fills in the variables of a prompt.
+fn filled(prompt: &str, gate: &TaskGate, begun: &BegunTurn, (iteration, max): (u32, u32)) -> String {
+    let date = chrono::Local::now().format("%Y-%m-%d").to_string();
+    // The longer name first: the other one is its beginning.
+    let values = [
+        ("$RALPH_MAX_ITERATIONS", max.to_string()),
+        ("$RALPH_ITERATION", iteration.to_string()),
+        ("{{MAX_ITERATIONS}}", max.to_string()),
+        ("{{ITERATION}}", iteration.to_string()),
+        ("{{MODE}}", begun.turn.mode.to_string()),
+        ("{{STORY_ID}}", begun.turn.story.clone()),
+        ("{{STORY_TITLE}}", begun.turn.title.clone()),
+        ("{{REVIEW_CAP}}", gate.review.review_cap.to_string()),
+        ("{{PROJECT_NAME}}", begun.list.text("project").to_owned()),
+        ("{{DATE}}", date),
+    ];
+    values.iter().fold(prompt.to_owned(), |text, (name, value)| text.replace(name, value))
+}
+
+/// [`StoryChanges`], owned.
+#[derive(Default)]
+struct OwnChanges {
+    diff: String,
+    range: Option<(String, String)>,
+    checks: Vec<CheckResult>,
+    sensitive: Vec<String>,
+}
+
+/// The checks of the loop and of the story that failed.
+fn failed_checks(verdict: &Verdict) -> Vec<&CheckResult> {
+    let story = verdict.tasks.iter().flat_map(|tasks| tasks.checks.iter().filter(|check| !check.passed));
+    story.chain(verdict.failed_checks()).collect()
+}

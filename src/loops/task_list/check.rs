@@ -1,0 +1,47 @@
+//! Checks the files of a task list before its loop starts.
+
+use std::path::Path;
+
+use swarm_state::tasks::TaskList;
+use swarm_state::tasks::gate::{PRD_FILE, TASKS_FILE, TaskGate};
+use swarm_state::tasks::review::invariants;
+use swarm_state::tasks::selection::Selection;
+
+use super::files::read_text;
+use crate::error::{Error, Result};
+
+/// Reads and checks the list of a loop before it starts.
+///
+/// # Errors
+/// A missing file, a fault of the list, or a list that no iteration could work on.
+pub(crate) fn check_task_files(cwd: &Path, gate: &TaskGate) -> Result<TaskList> {
+    let dir = cwd.join(&gate.dir);
+    let init = "swarm ralph init --tasks";
+    for file in [TASKS_FILE, PRD_FILE] {
+        if !dir.join(file).is_file() {
+            let message = format!("no such file: {}", dir.join(file).display());
+            return Err(Error::invalid(message).hint(format!("to create the files of a task list: {init}")));
+        }
+    }
+    let path = dir.join(TASKS_FILE);
+    let check = format!("swarm ralph tasks check --ralph-dir {}", gate.dir);
+    let refuse = |why: String| Error::invalid(format!("{}: {why}", path.display())).hint(check.clone());
+    let text = read_text(&path).ok_or_else(|| refuse("it cannot be read as text".into()))?;
+    let list = TaskList::parse(&text).map_err(|fault| refuse(fault.to_string()))?;
+    if list.stories().is_empty() {
+        let hint = "add stories, or let an agent plan them: swarm ralph plan";
+        return Err(Error::invalid(format!("{}: it has no stories", path.display())).hint(hint));
+    }
+    if let Some(fault) = list.dependency_faults().first() {
+        return Err(refuse(fault.to_string()));
+    }
+    if !gate.review.skip_review
+        && let Some(broken) = invariants(&list, gate.review.review_cap).first()
+    {
+        return Err(refuse(broken.message.clone()));
+    }
+    match list.select(gate.review.skip_review) {
+        Selection::Blocked => Err(refuse(list.blocked_because())),
+        Selection::Work(..) | Selection::AllDone => Ok(list),
+    }
+}

@@ -1,0 +1,105 @@
+//! The files of a task list: the user's, and swarm's signed record of them.
+
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use swarm_state::tasks::TaskList;
+use swarm_state::tasks::enforce::Enforced;
+use swarm_state::tasks::gate::{PRD_FILE, TASKS_FILE, TaskGate, TaskTurn};
+
+use crate::error::{Error, Result};
+use crate::files::{create, read_bounded, replace};
+use crate::loops::run::{LoopRun, read_signed, write_signed};
+use crate::signed::Purpose;
+
+/// The largest list and requirements that are read.
+const MAX_TASK_FILE_BYTES: u64 = 16 << 20;
+
+/// The permissions of a file of the user's that swarm creates.
+const NEW_FILE_MODE: u32 = 0o644;
+
+/// swarm's record in the loop's folder.
+const RECORD_FILE: &str = "tasks.json";
+
+/// The record.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct TaskRecord {
+    /// The list before the iteration.
+    pub(super) before: String,
+    /// The list after it, as swarm accepted it; `None` until the iteration was judged.
+    pub(super) after: Option<String>,
+    /// The requirements; `None` if there was no such file.
+    pub(super) prd: Option<String>,
+    /// The work of the iteration.
+    pub(super) turn: Option<TaskTurn>,
+    /// The loop is paused or has ended, so a person may edit the files.
+    pub(super) is_open: bool,
+}
+
+impl LoopRun {
+    /// Writes the list if the file differs. A file that is replaced as a whole is kept in the loop's folder.
+    pub(super) fn store_list(&self, gate: &TaskGate, enforced: &Enforced, now: Option<&str>) -> Result<()> {
+        let path = self.task_file(gate, TASKS_FILE);
+        let is_same = now.and_then(|text| TaskList::parse(text).ok()).is_some_and(|now| now == enforced.list);
+        if is_same {
+            return Ok(());
+        }
+        if let (true, Some(text)) = (enforced.is_restored, now) {
+            let stamp = chrono::Utc::now().format("%Y%m%dT%H%M%S");
+            let kept = self.folder.join(format!("tasks.json.broken-{stamp}"));
+            crate::store::write_unsynced(&kept, text.as_bytes())
+                .map_err(|e| Error::system(format!("cannot write '{}'", kept.display()), e))?;
+        }
+        write_text(&path, &enforced.list.to_text())
+    }
+
+    /// Restores the requirements if they were changed. Returns the warning.
+    pub(super) fn restore_prd(&self, gate: &TaskGate, record: &TaskRecord) -> Result<Option<String>> {
+        let path = self.task_file(gate, PRD_FILE);
+        let Some(prd) = record.prd.as_ref().filter(|prd| read_text(&path).as_ref() != Some(*prd)) else {
+            return Ok(None);
+        };
+        write_text(&path, prd)?;
+        Ok(Some(format!(
+            "{}/{PRD_FILE} is read-only during the loop: it was changed, and was restored",
+            gate.dir
+        )))
+    }
+
+    pub(super) fn task_file(&self, gate: &TaskGate, file: &str) -> PathBuf {
+        self.cwd.join(&gate.dir).join(file)
+    }
+
+    pub(super) fn read_task_record(&self) -> Option<TaskRecord> {
+        read_signed(&self.key, Purpose::Tasks(&self.name, &self.id), &self.folder.join(RECORD_FILE))
+    }
+
+    pub(super) fn write_task_record(&self, record: &TaskRecord) -> Result<()> {
+        let purpose = Purpose::Tasks(&self.name, &self.id);
+        write_signed(&self.key, purpose, &self.folder.join(RECORD_FILE), record)
+    }
+}
+
+/// The text of a file; `None` if it cannot be read, is too large, or is not UTF-8.
+pub(super) fn read_text(path: &Path) -> Option<String> {
+    String::from_utf8(read_bounded(path, MAX_TASK_FILE_BYTES).ok()?).ok()
+}
+
+/// Replaces a file of the user's. Its permissions stay.
+pub(super) fn write_text(path: &Path, text: &str) -> Result<()> {
+    let path = crate::paths::resolve(path);
+    let mode = std::fs::metadata(&path).map_or(NEW_FILE_MODE, |file| file.permissions().mode());
+    let write = || {
+        replace(&path, |temporary| {
+            let mut file = create(temporary)?;
+            file.set_permissions(Permissions::from_mode(mode))?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        })
+    };
+    write().map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
+}

@@ -1,0 +1,178 @@
+//! The task list as a gate of a loop: its options, the work of one iteration, and what the iteration came to.
+
+use serde::{Deserialize, Serialize};
+
+use super::enforce::Enforced;
+use super::{IterationMode, ReviewOptions, ReviewStatus, Story, TaskList};
+use crate::check_result::CheckResult;
+use crate::promise::Promise;
+
+/// A gate that holds when every story is approved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskGate {
+    /// The directory with `tasks.json`, `prd.md` and `prompt.md`, relative to the worker's directory.
+    pub dir: String,
+    /// The rules of the reviews.
+    #[serde(flatten)]
+    pub review: ReviewOptions,
+    /// The tag that an agent prints when it believes that every story is approved. The list alone decides.
+    pub promise: Promise,
+}
+
+impl TaskGate {
+    /// The path of the list, relative to the worker's directory.
+    pub fn file(&self) -> String {
+        format!("{}/{TASKS_FILE}", self.dir)
+    }
+}
+
+/// The list.
+pub const TASKS_FILE: &str = "tasks.json";
+/// The requirements, which iterations may not change.
+pub const PRD_FILE: &str = "prd.md";
+
+/// The work of one iteration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskTurn {
+    /// What it does.
+    pub mode: IterationMode,
+    /// The id of its story.
+    pub story: String,
+    /// The story's title.
+    #[serde(default)]
+    pub title: String,
+}
+
+/// What an iteration came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskVerdict {
+    /// What it had to do.
+    #[serde(flatten)]
+    pub turn: TaskTurn,
+    /// The story's review status afterwards.
+    pub status: Option<ReviewStatus>,
+    /// The story's review fields changed as the mode permits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_changed: bool,
+    /// The story passes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_passed: bool,
+    /// Stories that need no further iteration.
+    pub done: u64,
+    /// All stories.
+    pub total: u64,
+    /// No story is reviewed: a story is done when it passes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub skip_review: bool,
+    /// The agent printed the tag although stories were left.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub promised_early: bool,
+    /// What swarm undid in the agent's edits: a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undone: Vec<String>,
+    /// The results of the story's checks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckResult>,
+}
+
+impl TaskVerdict {
+    /// The verdict on a list without stories.
+    pub fn new(turn: TaskTurn, status: Option<ReviewStatus>) -> Self {
+        Self {
+            turn,
+            status,
+            is_changed: false,
+            is_passed: false,
+            done: 0,
+            total: 0,
+            skip_review: false,
+            promised_early: false,
+            undone: vec![],
+            checks: vec![],
+        }
+    }
+
+    /// The verdict on a list as it is after an iteration.
+    pub fn of(turn: TaskTurn, enforced: &Enforced, skip_review: bool) -> Self {
+        let list = &enforced.list;
+        let story = list.story(&turn.story).cloned();
+        let status = story.as_ref().and_then(|story| story.review.review_status);
+        Self {
+            is_changed: enforced.changed.as_ref() == Some(&turn.story),
+            is_passed: story.is_some_and(|story| story.review.passes),
+            done: list.done(skip_review) as u64,
+            total: list.stories().len() as u64,
+            skip_review,
+            undone: enforced.remarks.clone(),
+            ..Self::new(turn, status)
+        }
+    }
+
+    /// One word for the story's state.
+    pub fn state(&self) -> &'static str {
+        match self.status {
+            Some(status) => status.word(),
+            None if self.is_passed => "passes",
+            None => "open",
+        }
+    }
+
+    /// True when every story needs no further iteration.
+    pub fn is_complete(&self) -> bool {
+        self.done == self.total
+    }
+
+    /// The work, and how many stories are left; `None` if none is.
+    pub fn left(&self) -> Option<String> {
+        (!self.is_complete()).then(|| self.summary_with_count())
+    }
+
+    /// As [`TaskVerdict::summary`], with the number of stories that are done.
+    pub fn summary_with_count(&self) -> String {
+        let word = if self.skip_review { "done" } else { "approved" };
+        format!("{}; {} of {} stories are {word}", self.summary(), self.done, self.total)
+    }
+
+    /// What the agent did that it may not do: a sentence each.
+    pub fn faults(&self) -> Vec<String> {
+        let early = self.promised_early.then(|| "the promise was given although stories are left".to_owned());
+        early.into_iter().chain(self.undone.iter().cloned()).collect()
+    }
+
+    /// The work and its result in a few words: `review US-001: approved`.
+    pub fn summary(&self) -> String {
+        let TaskTurn { mode, story, .. } = &self.turn;
+        format!("{mode} {story}: {}", self.state())
+    }
+}
+
+impl TaskList {
+    /// Requests changes of a story that was approved, with this feedback. The review counts, but no further than to the
+    /// cap. With `skip_review`, the story does not pass any more.
+    pub fn send_back(&mut self, id: &str, feedback: &str, options: ReviewOptions) {
+        let Some(Story { mut review, .. }) = self.story(id).cloned() else { return };
+        review.passes = false;
+        review.review_count = review.review_count.min(options.review_cap);
+        review.review_status = (!options.skip_review).then_some(ReviewStatus::ChangesRequested);
+        self.set_review(id, review, feedback);
+    }
+}
+
+/// Whether a changed file may weaken the checks of a story: a test, or the configuration of a test runner or a build.
+/// For the reviewer, who looks at such files first; a file too many does no harm.
+pub fn is_sensitive(path: &str) -> bool {
+    let lower = path.to_lowercase();
+    let (dirs, file) = lower.rsplit_once('/').unwrap_or(("", &lower));
+    let words = |text: &str| -> Vec<String> {
+        text.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_owned).collect()
+    };
+    let is_test = |word: &String| {
+        matches!(word.as_str(), "test" | "tests" | "spec" | "specs" | "conftest" | "snapshots")
+    };
+    let has_config = [".toml", ".ini", ".cfg", ".mk", ".csproj", ".gradle", ".config.js", ".config.ts", "rc"];
+    let is_config = has_config.iter().any(|end| file.ends_with(end))
+        || ["makefile", "justfile", "package.json", "dockerfile"].contains(&file)
+        || dirs.starts_with(".github")
+        || dirs.starts_with(".cargo");
+    is_config || words(dirs).iter().any(is_test) || words(file).iter().any(is_test)
+}
