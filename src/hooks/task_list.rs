@@ -23,7 +23,7 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 /// The directory of the list if the marker does not name it.
 const DEFAULT_DIR: &str = "ralph";
 
-/// Who asks: the agent's directories, and the worker that it belongs to.
+/// The agent that is about to stop: its directories, and the worker that it belongs to.
 pub(super) struct StoppingAgent<'a> {
     /// The directory of the session, and the project's.
     pub(super) around: &'a [PathBuf],

@@ -14,7 +14,7 @@ use chrono::{DateTime, FixedOffset};
 use md5::{Digest, Md5};
 use serde::Deserialize;
 use swarm_state::promise::Source;
-use swarm_state::transcript::{Account, Story, TranscriptReader};
+use swarm_state::transcript::{Account, TranscriptReader, TranscriptStory};
 
 use super::run::Finished;
 
@@ -108,7 +108,7 @@ pub(crate) fn story(
         (None, Some(path)) if lies_in(env, CLAUDE, path) || lies_in(env, CODEX, path) => path.to_owned(),
         (None, _) => rollout(env, announced(output)?)?,
     };
-    let (mut story, mut is_old) = (Story::default(), true);
+    let (mut story, mut is_old) = (TranscriptStory::default(), true);
     each_line(&path, |line| {
         is_old = is_old && started.is_some_and(|started| stamp(line).is_none_or(|at| at < started));
         if !is_old {

@@ -62,8 +62,9 @@
 //!
 //! 1. [`model`] and [`spec`]: the nouns, and what the user asked for
 //! 2. [`engine`]: the heart, a worker as states x events -> effects
-//! 3. [`gates`], [`check_result`], [`rooms`], [`proof`], [`proof_summary`], [`promise`], [`budget`], [`outage`]: when a loop is complete,
-//!    must end or has to wait; [`test_gates`], [`canary`], [`inventory`]: whether a check runs its tests
+//! 3. [`gates`], [`check_result`], [`rooms`], [`proof`], [`proof_summary`], [`promise`], [`budget`], [`outage`]: when a
+//!    loop is complete, must end or has to wait; [`test_gates`], [`canary`], [`inventory`]: whether a check runs its
+//!    tests
 //! 4. [`ends`], [`cause`], [`advice`], [`notice`], [`words`]: why it is in its state, and the text for people
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
 //! 6. [`transcript`], [`hook`]: what an agent records and reports

@@ -111,7 +111,7 @@ pub enum Entry {
     StoryStarted {
         /// The iteration.
         iteration: u32,
-        /// What it does.
+        /// The kind of work.
         mode: IterationMode,
         /// The story's id.
         story: String,

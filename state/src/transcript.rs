@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use fields::dollars;
-pub use story::Story;
+pub use story::TranscriptStory;
 
 /// The contents of a transcript.
 #[derive(Clone, Debug, Default, PartialEq)]

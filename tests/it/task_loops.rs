@@ -109,7 +109,7 @@ impl Project {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// What swarm undid in an iteration.
+    /// The edits that swarm undid in an iteration.
     fn undone(&self, iteration: usize) -> String {
         let undone = &self.report()["iterations"][iteration - 1]["verdict"]["tasks"]["undone"];
         undone.as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect::<Vec<_>>().join("\n")

@@ -39,7 +39,7 @@ pub(crate) struct BegunTurn {
     pub(crate) turn: TaskTurn,
     /// The list.
     pub(crate) list: TaskList,
-    /// What was wrong with the files since the last iteration: a sentence each.
+    /// Faults of the files that arose since the last iteration: a sentence each.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -58,8 +58,8 @@ impl BegunTurn {
 }
 
 impl LoopRun {
-    /// Chooses the work of an iteration, records the list, and writes `.ralph-active`. Repeating it after a crash chooses
-    /// the same.
+    /// Chooses the work of an iteration, records the list, and writes `.ralph-active`. After a crash, repeating it
+    /// chooses the same.
     ///
     /// # Errors
     /// When there is nothing to work on, or a file cannot be read or written.
@@ -202,7 +202,7 @@ impl LoopRun {
         .text()
     }
 
-    /// What the iterations of a story changed, before `iteration`.
+    /// The changes of the iterations of a story before `iteration`.
     async fn story_changes(&self, base: &Base, story: &str, iteration: u32) -> OwnChanges {
         let of_story = |it: &Iteration| {
             it.verdict
@@ -228,7 +228,7 @@ impl LoopRun {
     }
 
     /// The checks of the loop, and those of the stories in the list as it is now.
-    pub(in crate::loops) fn watched_commands(&self) -> Vec<String> {
+    pub(crate) fn watched_commands(&self) -> Vec<String> {
         let list = self.gates.tasks.as_ref().and_then(|gate| self.first_list(gate).ok());
         let stories = list.iter().flat_map(|list| list.stories()).flat_map(|story| story.checks.iter());
         let mut commands = self.gates.checks.clone();

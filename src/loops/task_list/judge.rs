@@ -20,7 +20,7 @@ use crate::loops::run::{Finished, LoopRun};
 
 impl LoopRun {
     /// Judges the agent's edits of the list, and sets [`Verdict::tasks`]. `promised`: the agent printed the tag.
-    pub(in crate::loops) async fn judge_tasks(
+    pub(crate) async fn judge_tasks(
         &self,
         gate: &TaskGate,
         (iteration, until): (u32, Option<Instant>),
@@ -72,8 +72,9 @@ impl LoopRun {
         Ok(Some(tasks))
     }
 
-    /// What follows for the list once all gates were tested. `tree`: the files before the iteration.
-    pub(in crate::loops) fn settle_tasks(
+    /// Decides about empty answers and broken approvals once all gates were tested. `tree`: the files before the
+    /// iteration.
+    pub(crate) fn settle_tasks(
         &self,
         (account, source): (&Account, Source),
         finished: &Finished<'_>,

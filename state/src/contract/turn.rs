@@ -18,7 +18,7 @@ const MAX_LISTED_FILES: usize = 50;
 /// The contents of the section.
 #[derive(Clone, Copy, Debug)]
 pub struct TurnSection<'a> {
-    /// What the iteration does.
+    /// The work of the iteration.
     pub turn: &'a TaskTurn,
     /// Its story.
     pub story: &'a Story,
@@ -115,7 +115,7 @@ impl TurnSection<'_> {
     }
 }
 
-/// What the mode permits, as a sentence for the agent.
+/// The change that the mode permits, as a sentence for the agent.
 fn permitted(mode: IterationMode, story: &Story, options: ReviewOptions) -> String {
     let (id, count) = (&story.id, story.review.review_count);
     let next = count.saturating_add(1);

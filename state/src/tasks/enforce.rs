@@ -12,7 +12,7 @@ use super::{APPROVED_AT_CAP, IterationMode, ReviewOptions, ReviewState, ReviewSt
 /// An iteration whose edits are judged.
 #[derive(Clone, Copy, Debug)]
 pub struct Edited<'a> {
-    /// What it was to do.
+    /// The kind of work.
     pub mode: IterationMode,
     /// Its story.
     pub selected: &'a str,
@@ -29,7 +29,7 @@ pub struct Enforced {
     pub list: TaskList,
     /// The file has to be replaced by the list, because it cannot be used as a whole.
     pub is_restored: bool,
-    /// What was wrong and was undone: a sentence each, for the next iteration and for people.
+    /// The faults, and how they were undone: a sentence each, for the next iteration and for people.
     pub remarks: Vec<String>,
     /// The story whose review fields changed legally.
     pub changed: Option<String>,

@@ -1,4 +1,4 @@
-//! The task list as a gate of a loop: its options, the work of one iteration, and what the iteration came to.
+//! The task list as a gate of a loop: its options, the work of one iteration, and the result.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ pub const PRD_FILE: &str = "prd.md";
 /// The work of one iteration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskTurn {
-    /// What it does.
+    /// The kind of work.
     pub mode: IterationMode,
     /// The id of its story.
     pub story: String,
@@ -43,10 +43,10 @@ pub struct TaskTurn {
     pub title: String,
 }
 
-/// What an iteration came to.
+/// The result of an iteration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskVerdict {
-    /// What it had to do.
+    /// Its work.
     #[serde(flatten)]
     pub turn: TaskTurn,
     /// The story's review status afterwards.
@@ -67,7 +67,7 @@ pub struct TaskVerdict {
     /// The agent printed the tag although stories were left.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub promised_early: bool,
-    /// What swarm undid in the agent's edits: a sentence each.
+    /// The edits of the agent that swarm undid: a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone: Vec<String>,
     /// The results of the story's checks.
@@ -133,7 +133,7 @@ impl TaskVerdict {
         format!("{}; {} of {} stories are {word}", self.summary(), self.done, self.total)
     }
 
-    /// What the agent did that it may not do: a sentence each.
+    /// The agent's faults: a sentence each.
     pub fn faults(&self) -> Vec<String> {
         let early = self.promised_early.then(|| "the promise was given although stories are left".to_owned());
         early.into_iter().chain(self.undone.iter().cloned()).collect()

@@ -1,4 +1,4 @@
-//! What became of each story, from the records of a loop's iterations. For `report` and `why`.
+//! The history of each story, from the records of a loop's iterations. For `report` and `why`.
 
 use super::IterationMode;
 use super::gate::TaskVerdict;
@@ -13,7 +13,7 @@ pub struct StoryHistory {
     pub title: String,
     /// Its review status after the last of them; `passes` or `open` without one.
     pub state: &'static str,
-    /// The iterations that reviewed it and came to a decision.
+    /// The iterations that reviewed it and approved it or requested changes.
     pub reviews: u64,
     /// All iterations that worked on it.
     pub iterations: u64,

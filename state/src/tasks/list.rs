@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Where a story is in its review (§8).
+/// The stage of a story in its review (§8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewStatus {
@@ -39,7 +39,7 @@ impl ReviewStatus {
 pub struct ReviewState {
     /// The story is done.
     pub passes: bool,
-    /// Where it is in its review; `None` for a story that is not implemented yet.
+    /// Its stage in the review; `None` for a story that is not implemented yet.
     pub review_status: Option<ReviewStatus>,
     /// How many reviews it had.
     pub review_count: u64,
@@ -65,7 +65,7 @@ pub struct Story {
     pub review: ReviewState,
     /// The issues that the last review found.
     pub feedback: String,
-    /// What was done, for later iterations.
+    /// A summary of the work, for later iterations.
     pub notes: String,
     /// The ids of stories that must be approved first.
     pub depends_on: Vec<String>,
@@ -98,14 +98,14 @@ pub struct TaskList {
 
 /// The keys of the file that more than one module uses.
 pub(super) mod key {
-    pub(in crate::tasks) const STORIES: &str = "userStories";
-    pub(in crate::tasks) const ID: &str = "id";
-    pub(in crate::tasks) const PASSES: &str = "passes";
-    pub(in crate::tasks) const REVIEW_STATUS: &str = "reviewStatus";
-    pub(in crate::tasks) const REVIEW_COUNT: &str = "reviewCount";
-    pub(in crate::tasks) const FEEDBACK: &str = "reviewFeedback";
-    pub(in crate::tasks) const NOTES: &str = "notes";
-    pub(in crate::tasks) const CHECKS: &str = "checks";
+    pub(crate) const STORIES: &str = "userStories";
+    pub(crate) const ID: &str = "id";
+    pub(crate) const PASSES: &str = "passes";
+    pub(crate) const REVIEW_STATUS: &str = "reviewStatus";
+    pub(crate) const REVIEW_COUNT: &str = "reviewCount";
+    pub(crate) const FEEDBACK: &str = "reviewFeedback";
+    pub(crate) const NOTES: &str = "notes";
+    pub(crate) const CHECKS: &str = "checks";
 }
 
 impl TaskList {

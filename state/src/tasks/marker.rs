@@ -1,7 +1,7 @@
 //! `.ralph-active`: the file that tells hooks and the agent that a loop with a task list works here (§3).
 //!
-//! The daemon rewrites it before each iteration. Agents can edit it, so only the Stop hook trusts it; the daemon uses its
-//! own records ([`super::enforce`]).
+//! The daemon rewrites it before each iteration. Agents can edit it, so only the Stop hook trusts it; the daemon uses
+//! its own records ([`super::enforce`]).
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,7 @@ pub struct RalphMarker {
     /// The most reviews of a story.
     #[serde(rename = "reviewCap")]
     pub review_cap: u64,
-    /// What the iteration does; `None` from a program that does not say it.
+    /// The kind of work of the iteration; `None` from a program that does not write it.
     #[serde(rename = "iterationMode", skip_serializing_if = "Option::is_none")]
     pub iteration_mode: Option<IterationMode>,
     /// The review fields before the iteration.

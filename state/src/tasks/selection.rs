@@ -8,7 +8,7 @@ use std::fmt;
 
 use super::{IterationMode, ReviewStatus, Story, TaskList};
 
-/// What the next iteration has to do.
+/// The work of the next iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Selection<'a> {
     /// Work on this story.

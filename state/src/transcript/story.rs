@@ -33,13 +33,13 @@ const CALL_FIELDS: [&str; 10] = [
 
 /// Collects the story line by line.
 #[derive(Debug, Default)]
-pub struct Story {
+pub struct TranscriptStory {
     entries: Vec<String>,
     /// Tool calls by their id, since a record may repeat one.
     calls: BTreeSet<String>,
 }
 
-impl Story {
+impl TranscriptStory {
     /// Reads the next line of a transcript.
     pub fn line(&mut self, line: &str) {
         let Ok(value) = serde_json::from_str::<Value>(line.trim()) else { return };
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     fn story(transcript: &str) -> Option<String> {
-        let mut story = Story::default();
+        let mut story = TranscriptStory::default();
         transcript.lines().for_each(|line| story.line(line));
         story.finish()
     }
