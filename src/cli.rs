@@ -20,6 +20,7 @@ mod json_errors;
 mod looping;
 mod number;
 mod ralph;
+mod ralph_tasks;
 mod service;
 mod session;
 mod spawn;
@@ -44,6 +45,10 @@ pub use ralph::{
     RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphLogs, RalphLs, RalphPause,
     RalphRestore, RalphResume, RalphSet, RalphStatus, ReportArgs, ReportFormat, Why,
 };
+pub use ralph_tasks::{
+    ExportFormat, GraphFormat, ImportFrom, RalphTasksArgs, RalphTasksCommand, TaskListPlace, TaskReviewArgs,
+    TasksCheck, TasksExport, TasksGraph, TasksImport, TasksLs,
+};
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
 pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
 pub use spawn::{LoopArgs, PromptArgs, RestartArgs, Route, Spawn};
@@ -65,8 +70,7 @@ Workers (one agent in one tmux window each):
   peek         Print a worker's screen
   logs         Print a worker's output
   send         Type text into a worker
-  interrupt    Press Ctrl-C in a worker
-  eof          Send end-of-input (Ctrl-D) to a worker
+  interrupt    Press Ctrl-C in a worker      eof            Send Ctrl-D to it
   attach       Open a worker's window in this terminal
   wait         Wait until workers reach a state
   events       Show events as they happen
@@ -85,6 +89,7 @@ Loops (\"ralph loops\": swarm starts the agent again, with a fresh context):
   ralph logs     Print a loop's log            ralph set       Change a setting
   ralph diff     Show an iteration's changes   ralph restore   Check out files
   ralph approve  Accept changed check scripts  ralph clean     Delete loop state
+  ralph tasks    Check, list, import and export task lists
 
 Loops inside a session that you started yourself (install the hooks first):
   session start   Start a session loop         session status  Show its progress

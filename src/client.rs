@@ -6,7 +6,8 @@
 //!
 //! The client reads the settings and the files that the user names, through [`crate::settings`] and [`crate::paths`].
 //! It writes the start of the daemon's log and which release it has reported ([`connect`]), PROMPT.md and TODO.md or
-//! the files of a task list (`ralph init`), and a new settings file (`config edit`). Everything else is on the wire.
+//! the files of a task list (`ralph init`), task lists (`ralph tasks import`, `ralph tasks export`), and a new settings
+//! file (`config edit`). Everything else is on the wire.
 //! Commands that work without a daemon are not here: [`crate::session`], [`crate::hooks`], [`crate::doctor`],
 //! [`crate::demo`], [`crate::archive`]. Deliberately absent: the daemon's files, git, and ending processes (except an
 //! old daemon, in `daemon restart`).
@@ -35,6 +36,7 @@ mod spawn_params;
 mod subscription;
 mod tail;
 mod task_list;
+mod task_list_file;
 mod typed_path;
 mod verbs;
 mod worker;

@@ -8,6 +8,7 @@ use swarm_state::model::WorkerName;
 
 use super::format::{Format, PageFormat};
 use super::number::whole;
+use super::ralph_tasks::{self, RalphTasksArgs};
 use super::task_files::{self, RalphArchive, RalphInit, RalphPlan};
 use crate::since::parse_time;
 
@@ -125,6 +126,9 @@ Examples:
         tmux (for example while attached); use another terminal. The same rules apply to ralph set, ralph resume, respawn \
         and spawn --replace.")]
     Approve(RalphApprove),
+    /// Check, list, import and export task lists
+    #[command(long_about = ralph_tasks::TASKS_LONG)]
+    Tasks(RalphTasksArgs),
     /// Delete the state of finished loops
     #[command(long_about = "Delete the state of finished loops.\n\n\
         The state is the directory with state.json, iterations.log and the files of the iterations. When a name is used \

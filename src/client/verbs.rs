@@ -39,6 +39,7 @@ mod ralph_restore;
 mod ralph_resume;
 mod ralph_set;
 mod ralph_status;
+mod ralph_tasks;
 mod ralph_template;
 mod report;
 mod respawn;
@@ -112,6 +113,7 @@ async fn run_ralph(ctx: &ClientContext, command: RalphCommand) -> CommandResult 
         RalphCommand::Diff(args) => ralph_diff::run(ctx, &args).await,
         RalphCommand::Restore(args) => ralph_restore::run(ctx, &args).await,
         RalphCommand::Approve(args) => ralph_approve::run(ctx, &args).await,
+        RalphCommand::Tasks(args) => ralph_tasks::run(ctx, &args.command),
         RalphCommand::Clean(args) => ralph_clean::run(ctx, &args).await,
     }
 }

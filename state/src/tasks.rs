@@ -4,6 +4,7 @@
 //! and [`selection`] chooses the story and the mode of an iteration. [`gate`] makes the list a gate of a loop, and
 //! [`history`] is for reports. [`marker`] is `.ralph-active`. [`stop_check`] decides for the Stop hook whether the
 //! agent may end, and [`enforce`] decides for the daemon what stays of the agent's edits.
+//! [`check`], [`graph`], [`import`] and [`export`] are for people who work on a list.
 //! The section numbers are those of the source document. Deliberately absent: reading and writing files.
 
 use std::fmt;
@@ -11,9 +12,13 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub mod archive;
+pub mod check;
 pub mod enforce;
+pub mod export;
 pub mod gate;
+pub mod graph;
 pub mod history;
+pub mod import;
 mod list;
 pub mod marker;
 pub mod review;

@@ -22,7 +22,7 @@ fn schemas() -> Schema {
 }
 
 /// Each verb, and the definition of what it prints. A verb of `LINES` prints one object on each line.
-const VERBS: [(&str, &str); 33] = [
+const VERBS: [(&str, &str); 36] = [
     ("clean", "clean"),
     ("config show", "config_show"),
     ("daemon status", "daemon_status"),
@@ -45,6 +45,9 @@ const VERBS: [(&str, &str); 33] = [
     ("ralph resume", "ralph_pause"),
     ("ralph set", "ralph_status"),
     ("ralph status", "ralph_status"),
+    ("ralph tasks check", "tasks_check"),
+    ("ralph tasks graph", "tasks_graph"),
+    ("ralph tasks ls", "tasks_ls"),
     ("report", "report"),
     ("respawn", "worker"),
     ("send", "send"),
@@ -61,7 +64,7 @@ const VERBS: [(&str, &str); 33] = [
 const LINES: [&str; 7] = ["clean", "events", "kill", "ralph pause", "ralph resume", "send", "wait"];
 
 /// Verbs that print nothing that a program would read.
-const WITHOUT_JSON: [&str; 19] = [
+const WITHOUT_JSON: [&str; 21] = [
     "attach",
     "completions",
     "config check",
@@ -79,6 +82,8 @@ const WITHOUT_JSON: [&str; 19] = [
     "plugin uninstall",
     "ralph init",
     "ralph plan",
+    "ralph tasks export",
+    "ralph tasks import",
     "ralph template",
     "session cancel",
 ];
@@ -196,6 +201,7 @@ fn every_verb_prints_the_described_objects() {
     std::fs::write(world.work().join("ralph/prd.md"), "A shop").unwrap();
     assert_eq!(seen.run("ralph archive", &[], 0)[0]["stories"], Value::Null, "its list is not valid");
 
+    task_lists(&mut seen);
     sessions(&mut seen);
     world.swarm(&["daemon", "stop"]).ok();
     damaged_events(&mut seen);
@@ -235,6 +241,24 @@ fn verbs_that_change_nothing(seen: &mut Seen<'_>) {
         seen.run("ralph logs", &[name], 0);
         seen.run("ralph diff", &[name], 0);
     }
+}
+
+fn task_lists(seen: &mut Seen<'_>) {
+    let list = r#"{"project":"","branchName":"","description":"","userStories":[]}"#;
+    std::fs::create_dir(seen.world.work().join("ralph")).unwrap();
+    seen.world.write("ralph/tasks.json", list);
+    seen.world.write("plan.md", "- [x] A-1: One\n- [ ] A-2: Two\n  - Depends on: A-1\n");
+    assert_eq!(seen.run("ralph tasks ls", &[], 0), [json!([])]);
+    seen.world.swarm(&["ralph", "tasks", "import", "plan.md"]).ok();
+    let stories = seen.run("ralph tasks ls", &[], 0);
+    assert_eq!((&stories[0][0]["state"], &stories[0][0]["mode"]), (&"approved".into(), &Value::Null));
+    assert_eq!((&stories[0][1]["mode"], &stories[0][1]["next"]), (&"implement".into(), &true.into()));
+    let graph = seen.run("ralph tasks graph", &[], 0);
+    assert_eq!(graph[0]["levels"], json!([["A-1"], ["A-2"]]));
+    let checked = seen.run("ralph tasks check", &[], 0);
+    assert_eq!((&checked[0]["states"]["open"], &checked[0]["estimated_iterations"]), (&1.into(), &3.into()));
+    seen.world.write("ralph/tasks.json", "{");
+    assert_eq!(seen.run("ralph tasks check", &[], 1)[0]["problems"][0]["column"], 1);
 }
 
 fn sessions(seen: &mut Seen<'_>) {

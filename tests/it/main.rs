@@ -77,6 +77,7 @@ mod task_loops;
 mod task_stops;
 mod tasks_archive;
 mod tasks_init;
+mod tasks_verbs;
 mod tidy;
 mod tmux;
 mod trees;

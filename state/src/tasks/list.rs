@@ -114,6 +114,11 @@ impl TaskList {
         Self { value, stories }
     }
 
+    /// The value of the file.
+    pub(super) fn value(&self) -> &Map<String, Value> {
+        &self.value
+    }
+
     /// The stories in the order of the file.
     pub fn stories(&self) -> &[Story] {
         &self.stories

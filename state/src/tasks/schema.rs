@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::list::{ReviewStatus, TaskList, key, story_of};
+use super::list::{ReviewStatus, Story, TaskList, key, story_of};
 
 /// The required texts of a list.
 const LIST_TEXTS: [&str; 3] = ["project", "branchName", "description"];
@@ -110,78 +110,89 @@ impl TaskList {
 /// # Errors
 /// A fault that is not in a story's fields.
 pub(super) fn parse_leniently(text: &str) -> Result<LenientList, TasksFault> {
+    let (list, mut faults) = read(text)?;
+    let whole = faults.iter().position(|fault| fault.story().is_none());
+    match whole {
+        Some(at) => Err(faults.swap_remove(at)),
+        None => Ok(LenientList { list, fault: faults.into_iter().next() }),
+    }
+}
+
+/// Reads what can be read of a list, and returns all its faults in the order of the file.
+///
+/// # Errors
+/// The text is not a JSON object.
+pub(super) fn read(text: &str) -> Result<(TaskList, Vec<TasksFault>), TasksFault> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or_default().to_owned();
         TasksFault::Syntax { message, line: error.line(), column: error.column() }
     })?;
     let Value::Object(value) = value else { return Err(TasksFault::NotAnObject) };
+    let mut faults = vec![];
     for field in LIST_TEXTS {
-        text_of(&value, field).map_err(|rule| TasksFault::List { field, rule })?;
+        faults.extend(text_of(&value, field).err().map(|rule| TasksFault::List { field, rule }));
     }
     let field = "verifyCommands";
-    optional_texts(&value, field).map_err(|rule| TasksFault::List { field, rule })?;
+    faults.extend(optional_texts(&value, field).err().map(|rule| TasksFault::List { field, rule }));
     let rule = "must be an array";
     let list = value.get(key::STORIES).and_then(Value::as_array);
-    let list = list.ok_or(TasksFault::List { field: key::STORIES, rule })?;
-    let (mut stories, mut ids, mut fault) = (vec![], BTreeSet::new(), None);
-    for (position, raw) in (1..).zip(list) {
+    if list.is_none() {
+        faults.push(TasksFault::List { field: key::STORIES, rule });
+    }
+    let (mut stories, mut ids) = (vec![], BTreeSet::new());
+    for (position, raw) in (1..).zip(list.into_iter().flatten()) {
         let label = match raw.get(key::ID).and_then(Value::as_str) {
             Some(id) if !id.is_empty() => StoryLabel::Id(id.to_owned()),
             _ => StoryLabel::Position(position),
         };
-        let Value::Object(raw) = raw else { return Err(TasksFault::NotAStory(label)) };
-        if let Err(found) = check_story(raw, &label) {
-            if found.story().is_none() {
-                return Err(found);
-            }
-            fault.get_or_insert(found);
-        }
+        let Value::Object(raw) = raw else {
+            faults.push(TasksFault::NotAStory(label));
+            continue;
+        };
         let story = story_of(raw);
-        if !ids.insert(story.id.clone()) {
-            return Err(TasksFault::DuplicateId(story.id));
+        check_story(raw, &story, &label, &mut faults);
+        if matches!(label, StoryLabel::Id(_)) && !ids.insert(story.id.clone()) {
+            faults.push(TasksFault::DuplicateId(story.id.clone()));
         }
         stories.push(story);
     }
-    Ok(LenientList { list: TaskList::of(value, stories), fault })
+    Ok((TaskList::of(value, stories), faults))
 }
 
-fn check_story(raw: &Map<String, Value>, label: &StoryLabel) -> Result<(), TasksFault> {
-    let fault = |field, rule| TasksFault::Story { story: label.clone(), field, rule };
-    match raw.get(key::ID) {
-        Some(Value::String(id)) if !id.trim().is_empty() => {}
-        Some(_) => return Err(fault(key::ID, "must be a string that is not empty")),
-        None => return Err(fault(key::ID, MISSING)),
-    }
-    text_of(raw, "title").map_err(|rule| fault("title", rule))?;
-    let (field, rule) = (key::PASSES, "must be true or false");
-    has_type(raw, field, Value::is_boolean, rule).map_err(|rule| fault(field, rule))?;
-    let (field, rule) = ("priority", "must be a number");
-    has_type(raw, field, Value::is_number, rule).map_err(|rule| fault(field, rule))?;
+/// Adds the faults of a story's fields.
+fn check_story(raw: &Map<String, Value>, story: &Story, label: &StoryLabel, faults: &mut Vec<TasksFault>) {
+    let mut check = |field, checked: Result<(), &'static str>| {
+        faults.extend(checked.err().map(|rule| TasksFault::Story { story: label.clone(), field, rule }));
+    };
+    let rule = "must be a string that is not empty";
+    let is_id = |value: &Value| value.as_str().is_some_and(|id| !id.trim().is_empty());
+    check(key::ID, has_type(raw, key::ID, is_id, rule));
+    check("title", text_of(raw, "title").map(drop));
+    check(key::PASSES, has_type(raw, key::PASSES, Value::is_boolean, "must be true or false"));
+    check("priority", has_type(raw, "priority", Value::is_number, "must be a number"));
     let (field, rule) = ("acceptanceCriteria", "must be an array with at least one entry");
     let is_list = |value: &Value| value.as_array().is_some_and(|list| !list.is_empty());
-    has_type(raw, field, is_list, rule).map_err(|rule| fault(field, rule))?;
+    check(field, has_type(raw, field, is_list, rule));
     let (field, rule) =
         (key::REVIEW_STATUS, "must be null, \"needs_review\", \"changes_requested\" or \"approved\"");
     let is_status =
         |value: &Value| value.is_null() || value.as_str().and_then(ReviewStatus::of_word).is_some();
-    has_type(raw, field, is_status, rule).map_err(|rule| fault(field, rule))?;
+    check(field, has_type(raw, field, is_status, rule));
     let (field, rule) = (key::REVIEW_COUNT, "must be an integer, 0 or more");
-    has_type(raw, field, Value::is_u64, rule).map_err(|rule| fault(field, rule))?;
-    text_of(raw, key::FEEDBACK).map_err(|rule| fault(key::FEEDBACK, rule))?;
+    check(field, has_type(raw, field, Value::is_u64, rule));
+    check(key::FEEDBACK, text_of(raw, key::FEEDBACK).map(drop));
     for field in ["description", key::NOTES] {
         if raw.contains_key(field) {
-            text_of(raw, field).map_err(|rule| fault(field, rule))?;
+            check(field, text_of(raw, field).map(drop));
         }
     }
     for field in ["dependsOn", key::CHECKS] {
-        optional_texts(raw, field).map_err(|rule| fault(field, rule))?;
+        check(field, optional_texts(raw, field));
     }
-    let story = story_of(raw);
     if story.review.passes && story.notes.trim().is_empty() {
-        return Err(TasksFault::NoNotes(label.clone()));
+        faults.push(TasksFault::NoNotes(label.clone()));
     }
-    Ok(())
 }
 
 const MISSING: &str = "is missing";

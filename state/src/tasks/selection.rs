@@ -33,6 +33,16 @@ pub enum DependencyFault {
     Cycle(Vec<String>),
 }
 
+impl DependencyFault {
+    /// The story whose dependency is missing.
+    pub(super) fn story(&self) -> Option<&str> {
+        match self {
+            Self::Missing { story, .. } => Some(story),
+            Self::Cycle(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for DependencyFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

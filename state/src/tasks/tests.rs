@@ -8,7 +8,12 @@ use super::marker::RalphMarker;
 use super::stop_check::{StopCheck, StopFacts, stop_check};
 use super::*;
 
+mod checked;
 mod enforced;
+mod exported;
+mod graphs;
+mod imported;
+mod imported_plans;
 mod schemas;
 mod selected;
 mod stops;

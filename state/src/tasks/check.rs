@@ -1,0 +1,64 @@
+//! Finds every problem of a task list at once, for people ([`super::stop_check`] blocks at the first one).
+
+use super::ReviewOptions;
+use super::list::TaskList;
+use super::review::invariants;
+use super::schema::{self, StoryLabel, TasksFault};
+
+/// A problem of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskProblem {
+    /// The id of its story.
+    pub story: Option<String>,
+    /// The field.
+    pub field: Option<&'static str>,
+    /// Its line and its column, where the text is not JSON.
+    pub place: Option<(usize, usize)>,
+    /// The message.
+    pub message: String,
+}
+
+/// Reads a list and finds its problems: the schema, the dependencies and, with reviews, the review fields. Returns
+/// `None` instead of the list if the text is not a JSON object.
+pub fn check(text: &str, options: ReviewOptions) -> (Option<TaskList>, Vec<TaskProblem>) {
+    let (list, faults) = match schema::read(text) {
+        Ok(read) => read,
+        Err(fault) => return (None, vec![of_fault(&fault)]),
+    };
+    let mut problems: Vec<TaskProblem> = faults.iter().map(of_fault).collect();
+    problems.extend(list.dependency_faults().iter().map(|fault| TaskProblem {
+        story: fault.story().map(str::to_owned),
+        field: Some("dependsOn"),
+        place: None,
+        message: fault.to_string(),
+    }));
+    if !options.skip_review {
+        problems.extend(invariants(&list, options.review_cap).into_iter().map(|broken| TaskProblem {
+            story: Some(broken.story),
+            field: None,
+            place: None,
+            message: broken.message,
+        }));
+    }
+    (Some(list), problems)
+}
+
+fn of_fault(fault: &TasksFault) -> TaskProblem {
+    let (label, field, place) = match fault {
+        TasksFault::Syntax { line, column, .. } => (None, None, Some((*line, *column))),
+        TasksFault::NotAnObject => (None, None, None),
+        TasksFault::List { field, .. } => (None, Some(*field), None),
+        TasksFault::Story { story, field, .. } => (Some(story), Some(*field), None),
+        TasksFault::NotAStory(story) => (Some(story), None, None),
+        TasksFault::NoNotes(story) => (Some(story), Some("notes"), None),
+        TasksFault::DuplicateId(id) => {
+            let message = fault.to_string();
+            return TaskProblem { story: Some(id.clone()), field: Some("id"), place: None, message };
+        }
+    };
+    let story = label.and_then(|label| match label {
+        StoryLabel::Id(id) => Some(id.clone()),
+        StoryLabel::Position(_) => None,
+    });
+    TaskProblem { story, field, place, message: fault.to_string() }
+}

@@ -1,0 +1,167 @@
+//! The stories of another program, their formats, and the faults of an import.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use crate::tasks::list::{ReviewStatus, key};
+use crate::tasks::schema::TasksFault;
+use crate::tasks::selection::DependencyFault;
+
+/// The note of a story that was done in the list of another program.
+pub const DONE_NOTE: &str = "imported as done";
+
+/// A format that can be imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImportFormat {
+    /// A `prd.json` or `tasks.json` with `userStories`.
+    Prd,
+    /// Markdown with check boxes.
+    Markdown,
+    /// The `tasks.json` of task-master, also with tags.
+    TaskMaster,
+    /// JSON lines of `bd export`, or the array of `bd list --json`.
+    Beads,
+    /// The array of `gh issue list --json`.
+    Github,
+}
+
+impl ImportFormat {
+    /// The name for messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Prd => "prd.json",
+            Self::Markdown => "Markdown",
+            Self::TaskMaster => "task-master",
+            Self::Beads => "beads",
+            Self::Github => "GitHub issues",
+        }
+    }
+}
+
+/// Why a list cannot be imported.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImportFault {
+    /// There is no text.
+    #[error("it is empty")]
+    Empty,
+    /// The JSON is broken.
+    #[error("it is not valid JSON: {message} at line {line}, column {column}")]
+    Syntax {
+        /// The parser's message.
+        message: String,
+        /// From 1.
+        line: usize,
+        /// From 1.
+        column: usize,
+    },
+    /// No format fits.
+    #[error(
+        "its format is unknown: it is neither a known form of JSON nor Markdown with check boxes (- [ ] …)"
+    )]
+    UnknownFormat,
+    /// The text does not have the format that was named.
+    #[error("it is not a list in the format {format}: {reason}", format = .0.name(), reason = .1)]
+    OtherFormat(ImportFormat, &'static str),
+    /// The list has no stories.
+    #[error("it has no stories")]
+    NoStories,
+    /// A story has no title.
+    #[error("story number {0} has no title")]
+    NoTitle(usize),
+    /// A list of task-master has several tags, and none is `master`.
+    #[error("it has no tag \"{tag}\"; its tags are {tags}", tags = .tags.join(", "))]
+    NoTag {
+        /// The tag.
+        tag: String,
+        /// The tags of the file.
+        tags: Vec<String>,
+    },
+    /// Stories of the input have the same id.
+    #[error("several of its stories have the id {}", .0.join(", "))]
+    SameIds(Vec<String>),
+    /// The list has stories with these ids.
+    #[error("the list already has {}", .0.join(", "))]
+    Existing(Vec<String>),
+    /// The result would have faulty dependencies.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Dependencies(Vec<DependencyFault>),
+    /// The list that receives the stories is not valid.
+    #[error("{0}")]
+    Target(TasksFault),
+    /// The result would not be a valid list.
+    #[error("{0}")]
+    Result(TasksFault),
+}
+
+/// The stories of another program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImportedStories {
+    /// The format.
+    pub format: ImportFormat,
+    /// The texts of the list (`project`, `branchName`, `description`) that the input has.
+    pub(in crate::tasks) texts: Vec<(&'static str, String)>,
+    pub(in crate::tasks) stories: Vec<ForeignStory>,
+    /// The number of stories that were canceled or deleted there. They are left out.
+    pub left_out: usize,
+}
+
+/// A story of another program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in crate::tasks) struct ForeignStory {
+    /// `None` if it gets the next free id.
+    pub(in crate::tasks) id: Option<String>,
+    pub(in crate::tasks) title: String,
+    pub(in crate::tasks) description: String,
+    pub(in crate::tasks) criteria: Vec<String>,
+    /// `None` for its position.
+    pub(in crate::tasks) priority: Option<f64>,
+    pub(in crate::tasks) is_done: bool,
+    pub(in crate::tasks) notes: String,
+    pub(in crate::tasks) depends_on: Vec<String>,
+    /// Fields that replace or extend the others.
+    pub(in crate::tasks) fields: Map<String, Value>,
+}
+
+impl ForeignStory {
+    /// Adds a line to the notes.
+    pub(super) fn note(&mut self, line: &str) {
+        if !line.is_empty() {
+            let lines = [self.notes.trim(), line];
+            self.notes = lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+        }
+    }
+
+    /// The story as the list has it. A story that another program did without a review counts as approved.
+    pub(super) fn into_raw(mut self, id: String, position: usize) -> Map<String, Value> {
+        let is_foreign = !self.fields.contains_key(key::REVIEW_STATUS);
+        if self.is_done && is_foreign {
+            self.note(DONE_NOTE);
+        }
+        if self.criteria.is_empty() {
+            self.criteria.push(format!("The change works as the title describes: {}", self.title));
+        }
+        let mut needed = BTreeSet::new();
+        self.depends_on.retain(|id| needed.insert(id.clone()));
+        let status = (self.is_done && is_foreign).then(|| ReviewStatus::Approved.word());
+        let mut raw = Map::new();
+        raw.insert(key::ID.into(), id.into());
+        raw.insert("title".into(), self.title.into());
+        raw.insert("description".into(), self.description.into());
+        raw.insert("acceptanceCriteria".into(), self.criteria.into());
+        raw.insert("priority".into(), number(self.priority.unwrap_or(position as f64)));
+        raw.insert(key::PASSES.into(), self.is_done.into());
+        raw.insert(key::REVIEW_STATUS.into(), status.into());
+        raw.insert(key::REVIEW_COUNT.into(), 0.into());
+        raw.insert(key::FEEDBACK.into(), "".into());
+        raw.insert(key::NOTES.into(), self.notes.into());
+        raw.insert("dependsOn".into(), self.depends_on.into());
+        raw.extend(self.fields);
+        raw
+    }
+}
+
+/// A number as JSON has it: without a fraction where there is none.
+fn number(number: f64) -> Value {
+    if number.fract() == 0.0 && number.abs() < 1e15 { (number as i64).into() } else { number.into() }
+}
