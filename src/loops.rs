@@ -19,6 +19,7 @@ mod room;
 mod room_checks;
 mod run;
 mod survivors;
+mod test_replay;
 mod tree_index;
 mod unseen_work;
 mod verdict;

@@ -49,6 +49,12 @@ write by themselves. `swarm why NAME` lists the watched files and, without --pro
 swarm-promises(7) names what swarm does not watch; name it with --protect. swarm-config(5) describes how to add a \
 test runner.
 
+Changed tests:
+If existing test files changed, and the check failed because of tests before the loop, swarm also runs it in a fresh \
+checkout with the changed tests and the old versions of all other files. If it passes there, the tests were changed \
+instead of the code. The iteration then does not count as done until you run `swarm ralph approve NAME`. For a task that \
+changes only tests, use --allow-changed-checks.
+
 Background processes:
 When the agent ends, and again before the checks run, swarm ends every process that the agent left running, also \
 detached ones and jobs in swarm's tmux server. Processes that you started stay. `swarm report NAME` \

@@ -166,6 +166,7 @@ pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     let mut fields = Fields::of(report);
     fields.remove("next");
     fields.remove("raise");
+    fields.remove("approved");
     fields.set("status", report.worker_status);
     fields.remove("worker_status");
     fields.set("cause", report.cause.as_ref().map(cause));

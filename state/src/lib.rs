@@ -24,6 +24,7 @@
 //! * **watched file** – a file whose change needs approval before an iteration counts
 //! * **layer** – one way to detect a check that passes without the work; **proof** – the result of testing it
 //! * **canary** – a test that must fail, added by swarm to prove that a check can fail
+//! * **replay** – a run of checks in a room with old files, which must fail
 //! * **held-out check** – a check whose files the agent cannot see, run last
 //! * **room** – a temporary checkout of a snapshot, outside the agent's tree, in which swarm runs checks
 //! * **runner** – a program that runs tests, such as pytest or `cargo test`
@@ -87,6 +88,8 @@ pub mod proof;
 pub mod proof_summary;
 
 pub mod rooms;
+
+pub mod replay;
 
 pub mod budget;
 

@@ -73,6 +73,7 @@ mod strange;
 mod submodules;
 mod survivors;
 mod sweeping;
+mod test_replay;
 mod tidy;
 mod tmux;
 mod trees;
