@@ -62,10 +62,7 @@ pub fn judge(replay: &CheckResult, control: Option<&CheckResult>, changed: &[Str
             ),
         )
     } else if replay.cut || control.is_some_and(|control| control.cut) {
-        proof(
-            ProofOutcome::Unproven,
-            "the loop's time was over before the changed tests ran with the old files",
-        )
+        proof(ProofOutcome::Unproven, "with the old files, the changed tests did not end in time")
     } else {
         proof(
             ProofOutcome::Unproven,
