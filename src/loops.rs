@@ -21,6 +21,7 @@ mod room_checks;
 mod run;
 mod survivors;
 mod task_list;
+mod test_replay;
 mod tree_index;
 mod unseen_work;
 mod verdict;

@@ -17,7 +17,6 @@
 //! [ralph_loop]                # defaults of `swarm loop`
 //! max_iterations = 25         # 1 to 100
 //! max_cost = 3.00             # US dollars; no limit when left out
-//! max_time = "30m"            # no limit when left out
 //! completion_tag = "COMPLETE" # what the agent says when it is done, <promise>COMPLETE</promise>
 //! agent = "claude"            # whose command is run when none stands after `--`
 //!

@@ -133,6 +133,22 @@ honest_refactored_tests() {
 }
 person_refactored_tests() { approves; }
 
+# Nothing is wrong: the task is to write tests.
+setup_write_tests() { fix; }
+honest_write_tests() {
+    add_test
+    echo "$comment refactored" >>"$test_file"
+}
+person_write_tests() { approves; }
+
+# One test expects the fault.
+setup_corrected_tests() { wrong_snapshot; }
+honest_corrected_tests() {
+    fix
+    echo "$right_table" >tests/snapshots/table.txt
+}
+person_corrected_tests() { approves; }
+
 # A check formats the source.
 setup_formatter() {
     mkdir -p tools

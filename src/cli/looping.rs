@@ -53,6 +53,12 @@ write by themselves. `swarm why NAME` lists the watched files and, without --pro
 swarm-promises(7) names what swarm does not watch; name it with --protect. swarm-config(5) describes how to add a \
 test runner.
 
+Changed tests:
+If existing test files changed, and the check failed because of tests before the loop, swarm also runs it in a fresh \
+checkout with the changed tests and the old versions of all other files. If it passes there, the tests were changed \
+instead of the code. The iteration then does not count as done until you run `swarm ralph approve NAME`. For a task that \
+changes only tests, use --allow-changed-checks.
+
 Words:
   fresh checkout, clean room
       A temporary directory outside of the worker's, with the files of the work

@@ -171,6 +171,7 @@ pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     let mut fields = Fields::of(report);
     fields.remove("next");
     fields.remove("raise");
+    fields.remove("approved");
     fields.set("status", report.worker_status);
     fields.remove("worker_status");
     fields.set("cause", report.cause.as_ref().map(cause));
@@ -270,7 +271,7 @@ fn iteration(it: &Iteration) -> Value {
         of.set("checks", checks(&verdict.checks));
         of.fill(&["promise_seen", "api_error", "unseen", "cannot_check"], Value::Null);
         of.fill(&["transcript_lost", "worked", "tries_spent", "is_empty_answer"], false);
-        of.set("tasks", verdict.tasks.as_ref().map(task_result));
+        of.set("tasks", verdict.tasks.as_deref().map(task_result));
         of.fill(&["changed_tests", "changed_in_checks"], json!([]));
         of.set("proofs", proofs(&verdict.proofs));
         fields.set("verdict", of.into_value());

@@ -170,7 +170,12 @@ impl LoopRun {
         let mut next = canary.files.first().cloned();
         let mut ran = None;
         while let Some(file) = next.take_if(|_| tried.len() < canary::MAX_PLACEMENTS) {
-            let run = ran.insert(self.run_canary(canary, &file, number, plan).await?);
+            let run = match self.run_canary(canary, &file, number, plan).await {
+                Ok(run) => ran.insert(run),
+                // The first place decides if the canary cannot be in another one.
+                Err(_) if ran.is_some() => break,
+                Err(error) => return Err(error),
+            };
             if !run.result.passed {
                 break;
             }

@@ -9,6 +9,7 @@ use swarm_state::gates::{CheckResult, Verdict};
 use swarm_state::inventory::{KnownReport, KnownTests, ReportedTests, count_all, judge, judge_report};
 use swarm_state::ledger::Base;
 use swarm_state::proof::{Layer, Proof};
+use swarm_state::replay::refuses_tests;
 use swarm_state::runners::RunnerUse;
 use swarm_state::test_gates::ReportFile;
 
@@ -144,13 +145,18 @@ impl LoopRun {
         verdict.proofs.extend(proofs);
     }
 
-    /// Accepts the tests that ran in an iteration as those of the baseline, if it was refused because of them. Returns
-    /// what was refused, as phrases.
+    /// Accepts the tests of an iteration as those of the baseline: those that ran, if it was refused because of them,
+    /// and its test files. Returns what was refused, as phrases.
     pub(super) fn approve_tests(&self, base: &mut Base, iteration: u32) -> Vec<String> {
-        let last = self.last_worked(iteration.saturating_add(1));
-        let Some(verdict) = last.and_then(|last| last.verdict) else { return vec![] };
+        let Some(last) = self.last_worked(iteration.saturating_add(1)) else { return vec![] };
+        let verdict = last.verdict.unwrap_or_default();
+        let mut refused: Vec<String> = vec![];
+        if base.approved != last.commit {
+            let replayed = verdict.proofs.iter().filter(|proof| refuses_tests(proof));
+            refused.extend(replayed.map(Proof::remark));
+            base.approved = last.commit;
+        }
         let is_refused = |proof: &&Proof| proof.fails() && proof.layer == Layer::Inventory;
-        let mut refused = vec![];
         for proof in verdict.proofs.iter().filter(is_refused) {
             let before = base.clone();
             match &proof.check {

@@ -17,6 +17,7 @@ use super::protect;
 use super::room::Room;
 use super::room_checks::{NotRun, RoomTrial, stem};
 use super::run::{Finished, LoopRun, long_over};
+use super::test_replay::TestReplay;
 use super::verdict::set;
 use crate::checks::program::GateCommand;
 use crate::checks::{OnCheckStep, Step};
@@ -35,7 +36,11 @@ impl LoopRun {
         on_step: OnCheckStep<'_>,
         hurry: &AtomicBool,
     ) {
-        if self.gates.rooms.is_empty() || !verdict.is_complete() {
+        if !verdict.is_complete() {
+            return;
+        }
+        let tests = self.test_replay(base, verdict, it.commit.as_deref()).await;
+        if self.gates.rooms.is_empty() && tests.is_none() {
             return;
         }
         let Some(snapshot) = it.commit.clone() else {
@@ -53,7 +58,7 @@ impl LoopRun {
             on_step,
         };
         let end = tokio::select! {
-            () = trial.run(verdict, &mut it.warnings) => None,
+            () = trial.run(tests, verdict, &mut it.warnings) => None,
             () = long_over(finished.until) => Some("the checks outside of the tree took longer than the loop's time"),
             () = set(hurry) => Some("it was killed"),
         };
@@ -75,7 +80,7 @@ fn is_failed_try(proof: &Proof) -> bool {
 }
 
 impl RoomTrial<'_> {
-    async fn run(&self, verdict: &mut Verdict, warnings: &mut Vec<String>) {
+    async fn run(&self, tests: Option<TestReplay>, verdict: &mut Verdict, warnings: &mut Vec<String>) {
         let gates = &self.loop_run.gates;
         if let Some((layer, why)) = self.obstacle().await {
             // The agent reads the finding, and not the reason.
@@ -83,6 +88,12 @@ impl RoomTrial<'_> {
             warnings.push(why.clone());
             verdict.cannot_check = Some(why.into());
             return;
+        }
+        if let Some(tests) = tests {
+            verdict.proofs.extend(self.replay_tests(&tests).await);
+            if !verdict.is_complete() {
+                return;
+            }
         }
         let required: Vec<String> =
             gates.checks.iter().filter(|check| !verdict.excused.contains(check)).cloned().collect();

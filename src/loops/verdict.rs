@@ -120,13 +120,13 @@ impl LoopRun {
         }
         let shown = self.shown_error(finished);
         verdict.outage = self.outage_of(account, finished, shown.as_deref());
-        verdict.api_error = shown.as_deref().map(one_line);
+        verdict.api_error = shown.as_deref().map(|error| one_line(error).into());
         if let Some(outage) = &verdict.outage {
             (it.end, it.reason) = (Some(IterationExit::Outage), outage.message.clone());
         } else if let Some(error) = &verdict.api_error
             && it.end.is_some_and(IterationExit::fails_by_api_error)
         {
-            (it.end, it.reason) = (Some(IterationExit::ApiError), error.clone());
+            (it.end, it.reason) = (Some(IterationExit::ApiError), error.to_string());
         }
         verdict
     }

@@ -97,6 +97,9 @@ pub struct Report {
     /// Watched files that changed since the start without approval; the first of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unapproved: Vec<String>,
+    /// The snapshot that a person approved last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<String>,
     /// Warnings about a loop that started this way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

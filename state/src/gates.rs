@@ -240,7 +240,7 @@ pub struct Verdict {
     pub outage: Option<Outage>,
     /// The API error that the agent's screen shows at the end of its turn. Without an outage it fails the iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub api_error: Option<String>,
+    pub api_error: Option<Box<str>>,
     /// Cost of the iteration, millionths of a US dollar; `None` when unknown.
     pub cost: Option<u64>,
     /// Tokens used; `None` when unknown.
@@ -259,7 +259,7 @@ pub struct Verdict {
     pub trouble: Option<String>,
     /// The state of the task list; `None` when none was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tasks: Option<TaskVerdict>,
+    pub tasks: Option<Box<TaskVerdict>>,
     /// The agent exited with 0, but printed and changed nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_empty_answer: bool,
@@ -311,7 +311,7 @@ impl Verdict {
 
     /// The same without the checks, for callers that print each check on its own.
     pub fn other_remarks(&self) -> Vec<String> {
-        let count = self.tasks.iter().filter_map(TaskVerdict::left).collect::<Vec<_>>();
+        let count = self.tasks.iter().filter_map(|tasks| tasks.left()).collect::<Vec<_>>();
         [count, self.faults()].concat()
     }
 
@@ -329,7 +329,8 @@ impl Verdict {
             Some(Claim::Rejected) => remarks.push("promise without work: nothing was done before it".into()),
             None | Some(Claim::Given | Claim::Doubtful) => {}
         }
-        remarks.extend(self.tasks.iter().filter(|tasks| !tasks.is_complete()).flat_map(TaskVerdict::faults));
+        remarks
+            .extend(self.tasks.iter().filter(|tasks| !tasks.is_complete()).flat_map(|tasks| tasks.faults()));
         if !self.changed.is_empty() {
             remarks.push(format!("protected files were changed: {}", self.changed.join(", ")));
         }

@@ -69,6 +69,9 @@ pub struct Base {
     /// The directories with ignore files of git, absolute, and the rules in them. Later changes to them have no effect.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub ignore_rules: BTreeMap<String, String>,
+    /// The last snapshot that a person approved. Later changes to test files are compared with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved: Option<String>,
     /// Warnings about the start of the loop.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

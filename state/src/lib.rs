@@ -25,6 +25,7 @@
 //! * **layer** – one way to detect a check that passes without the work; **proof** – the result of testing it
 //! * **task list** – `tasks.json`; **story** – an entry in it; **mode** – implement, review or review-fix
 //! * **canary** – a test that must fail, added by swarm to prove that a check can fail
+//! * **replay** – a run of checks in a room with old files, which must fail
 //! * **held-out check** – a check whose files the agent cannot see, run last
 //! * **room** – a temporary checkout of a snapshot, outside the agent's tree, in which swarm runs checks
 //! * **runner** – a program that runs tests, such as pytest or `cargo test`
@@ -91,6 +92,8 @@ pub mod proof;
 pub mod proof_summary;
 
 pub mod rooms;
+
+pub mod replay;
 
 pub mod budget;
 

@@ -15,7 +15,7 @@ fn the_drill_of_cheats_prints_its_table() {
     let mut drill = world.command("sh");
     drill.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/cheats.sh")).args(["--ecosystem", "make"]);
     drill.args(["--config", "check", "--config", "protect"]);
-    for variant in ["no_fix", "edited_assertion", "fix", "commit"] {
+    for variant in ["no_fix", "early_exit", "fix", "commit"] {
         drill.args(["--cheat", variant]);
     }
     let ran = world.run({
@@ -23,8 +23,8 @@ fn the_drill_of_cheats_prints_its_table() {
         drill
     });
     let row = |words: &[&str]| ran.out.lines().any(|line| line.split_whitespace().eq(words.iter().copied()));
-    // Checks alone do not notice an edited test.
+    // Checks alone do not notice an early exit.
     assert!(row(&["make", "check", "1", "of", "2", "2", "of", "2", "MISSED"]), "{ran:?}");
-    assert!(row(&["make", "protect", "0", "of", "2", "2", "of", "2", "met"]), "{ran:?}");
-    let _ = ran.code(1).says("through    make check: edited_assertion\n").says("time       8 loops in ");
+    assert!(row(&["make", "protect", "1", "of", "2", "2", "of", "2", "met"]), "{ran:?}");
+    let _ = ran.code(1).says("through    make check: early_exit\n").says("time       8 loops in ");
 }

@@ -78,6 +78,7 @@ mod task_stops;
 mod tasks_archive;
 mod tasks_init;
 mod tasks_verbs;
+mod test_replay;
 mod tidy;
 mod tmux;
 mod trees;

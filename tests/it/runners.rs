@@ -225,7 +225,7 @@ fn changed_tests_are_listed_and_new_tests_are_free() {
     let turn =
         format!("sed 's/fixed/broken/' tests/test_a.py >t; mv t tests/test_a.py; cp tests/test_a.py {test}");
     let d = python();
-    accepted(&d, &["--check", UNITTEST], &turn);
+    accepted(&d, &["--check", UNITTEST], "echo '# done' >>tests/test_a.py; echo fixed >code.txt");
     d.w.swarm(&["why", "a"]).ok().says("note: changed test files: tests/test_a.py\n");
     d.w.swarm(&["report", "a"]).ok().says("changed test files: tests/test_a.py");
     let report = d.w.swarm(&["report", "a", "--format", "json"]).ok().json();

@@ -99,31 +99,8 @@ async fn work(context: &RunContext, job: Job) {
         } => {
             let cwd = worktree.map_or_else(|| spec.cwd.clone(), |worktree| worktree.path);
             let end = ended_as(context, run, end, end_if_delivered);
-            let lap = iteration.as_ref().map(|iteration| iteration::IterationRun {
-                context,
-                spec: &spec,
-                cwd: &cwd,
-                iteration,
-            });
-            let reviewer = lap.and_then(|lap| lap.reviewer());
-            let spec = reviewer.as_ref().unwrap_or(&spec);
-            let ended = finish::EndedRun {
-                run,
-                exit,
-                evidence,
-                end,
-                iteration: iteration.clone(),
-                pane,
-                cwd: cwd.clone(),
-            };
-            let verdict = finish::judge(context, &ended, spec, &reader).await;
-            crash::after(&Effect::Judge(run));
-            context.report(RunReport::Judged(run, verdict));
-            if let Some(iteration) = iteration {
-                // In a task of its own, because nothing has to wait for it.
-                let (store, name) = (context.store.clone(), context.name.clone());
-                tokio::task::spawn_blocking(move || store.sync_iteration(&name, iteration.number));
-            }
+            let ended = finish::EndedRun { run, exit, evidence, end, iteration, pane, cwd };
+            judge(context, &ended, &spec, &reader).await;
         }
         Job::RemoveWorktree { worktree, removal, reply } => {
             crash::point("remove");
@@ -131,6 +108,20 @@ async fn work(context: &RunContext, job: Job) {
             crash::point("remove+");
             drop(reply.send(removed));
         }
+    }
+}
+
+/// Evaluates a run that ended, and reports the verdict.
+async fn judge(context: &RunContext, ended: &finish::EndedRun, spec: &WorkerSpec, reader: &SharedReader) {
+    let lap = |iteration| iteration::IterationRun { context, spec, cwd: &ended.cwd, iteration };
+    let reviewer = ended.iteration.as_ref().and_then(|iteration| lap(iteration).reviewer());
+    let verdict = finish::judge(context, ended, reviewer.as_ref().unwrap_or(spec), reader).await;
+    crash::after(&Effect::Judge(ended.run));
+    context.report(RunReport::Judged(ended.run, verdict));
+    if let Some(iteration) = &ended.iteration {
+        // In a task of its own, because nothing has to wait for it.
+        let (store, name, number) = (context.store.clone(), context.name.clone(), iteration.number);
+        tokio::task::spawn_blocking(move || store.sync_iteration(&name, number));
     }
 }
 

@@ -101,6 +101,7 @@ fn outline(slot: &Slot, now: Now) -> Result<Report> {
         next: None,
         watched: None,
         unapproved: vec![],
+        approved: None,
         warnings: vec![],
         snapshots: loop_run.reference(0).trim_end_matches('0').trim_end_matches('/').to_owned(),
         cwd: loop_run.cwd,
@@ -119,7 +120,7 @@ fn filled(mut report: Report, loop_run: &LoopRun, from: u32) -> Report {
             let files = base.protected.keys().filter(|file| !is_program(file));
             let first = files.clone().take(MAX_WATCHED_FILES).cloned().collect();
             report.watched = Some(Watched { count: files.count() as u64, files: first });
-            (report.baseline, report.warnings) = (base.checks, base.warnings);
+            (report.baseline, report.warnings, report.approved) = (base.checks, base.warnings, base.approved);
             report.unapproved = loop_run.unapproved().unwrap_or_default();
             report.unapproved.truncate(MAX_WATCHED_FILES);
         }

@@ -32,7 +32,7 @@ impl LoopRun {
         match judged {
             Ok(Some(mut tasks)) => {
                 tasks.promised_early = promised && !tasks.is_complete();
-                verdict.tasks = Some(tasks);
+                verdict.tasks = Some(tasks.into());
             }
             Ok(None) => verdict.trouble = Some("swarm's record of the task list is missing".into()),
             Err(error) => verdict.trouble = Some(error.to_string()),

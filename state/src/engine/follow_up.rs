@@ -65,7 +65,7 @@ impl Worker {
         }
         if self.count_end(ended) {
             let detail = self.ralph.as_mut().and_then(|l| l.detail.take());
-            let message = verdict.api_error.or(detail).or(verdict.trouble);
+            let message = verdict.api_error.map(String::from).or(detail).or(verdict.trouble);
             return [missed, self.after_failure(ended, message, true, now)].concat();
         }
         let ended = self.report_end(ended, now);

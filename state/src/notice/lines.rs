@@ -42,17 +42,13 @@ impl Entry {
         match self {
             Self::IterationStarted { iteration, max } => format!("starting iteration {iteration}/{max}"),
             Self::IterationEnded { iteration, exit, seconds } => {
-                format!(
-                    "iteration {iteration} completed (exit: {}, duration: {})",
-                    exit.word(),
-                    duration(*seconds, " ")
-                )
+                let (exit, took) = (exit.word(), duration(*seconds, " "));
+                format!("iteration {iteration} completed (exit: {exit}, duration: {took})")
             }
             Self::IterationFailed { iteration, exit, attempt, limit, backoff, message, .. } => {
                 let why = message.as_ref().map(|m| format!(": {m}")).unwrap_or_default();
-                let next = backoff
-                    .map(|s| format!(", retrying in {} (attempt {attempt}/{limit})", duration(s, " ")))
-                    .unwrap_or_default();
+                let next = |s| format!(", retrying in {} (attempt {attempt}/{limit})", duration(s, " "));
+                let next = backoff.map(next).unwrap_or_default();
                 format!("iteration {iteration} failed (exit: {}){why}{next}", exit.word())
             }
             Self::Inactivity { timeout, restarting, .. } => {

@@ -48,6 +48,7 @@ fn options_and_launchers_may_stand_before_a_runner() {
         ("./gradlew test", &["gradle"]),
         ("./mvnw -B verify", &["maven"]),
         ("vendor/bin/phpunit", &["phpunit"]),
+        ("php -d memory_limit=-1 vendor/bin/phpunit tests", &["phpunit"]),
         ("dotnet test", &["dotnet"]),
         ("node --import ./x.mjs --test", &["node"]),
         ("make -C a -Cb check", &["a/b/make"]),

@@ -57,7 +57,7 @@ mod tests {
             let turn = TaskTurn { mode, story: story.into(), title: story.to_lowercase() };
             let tasks = TaskVerdict { is_changed, ..TaskVerdict::new(turn, Some(status)) };
             Iteration {
-                verdict: Some(Verdict { tasks: Some(tasks), ..Verdict::default() }),
+                verdict: Some(Verdict { tasks: Some(tasks.into()), ..Verdict::default() }),
                 ..Iteration::default()
             }
         };

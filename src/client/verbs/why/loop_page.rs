@@ -9,6 +9,7 @@ use swarm_state::model::LoopStatus;
 use swarm_state::notice::{StopReason, duration};
 use swarm_state::proof::Layer;
 use swarm_state::proof_summary::in_force;
+use swarm_state::replay::refuses_tests;
 use swarm_state::screen::printable;
 
 use crate::client::evidence::shows_output;
@@ -143,6 +144,12 @@ pub(super) fn step(report: &Report) -> Option<String> {
             "review the tests (swarm ralph diff {name}); to accept their number: swarm ralph approve {name}{again}"
         ));
     }
+    if changed_tests(report) && report.end.is_none_or(is_unfinished) {
+        let again = report.end.map(|_| format!(", then {}", again(report))).unwrap_or_default();
+        return Some(format!(
+            "review the changed tests (swarm ralph diff {name}); to accept them: swarm ralph approve {name}{again}"
+        ));
+    }
     if let Some(end) = report.end {
         return Some(after(report, end));
     }
@@ -172,6 +179,14 @@ fn lacks_tests(report: &Report) -> bool {
         let is_open = proof.check.as_ref().is_none_or(|name| !is_approved(name));
         proof.fails() && proof.layer == Layer::Inventory && is_open
     })
+}
+
+/// Whether the last iteration was refused because of changed test files that nobody approved since.
+fn changed_tests(report: &Report) -> bool {
+    let Some(last) = report.iterations.last().filter(|last| last.commit != report.approved) else {
+        return false;
+    };
+    last.verdict.as_ref().is_some_and(|verdict| verdict.proofs.iter().any(refuses_tests))
 }
 
 /// Suggests the next step after the loop's end.

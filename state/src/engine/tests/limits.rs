@@ -111,7 +111,7 @@ fn tasks(done: u64) -> Verdict {
     let turn = TaskTurn { mode: IterationMode::Review, story: "US-001".into(), title: "Pay".into() };
     let undone = vec!["story US-002 was removed and was restored".into()];
     let tasks = TaskVerdict { done, total: 2, undone, ..TaskVerdict::new(turn, None) };
-    Verdict { tasks: Some(tasks), ..Verdict::default() }
+    Verdict { tasks: Some(tasks.into()), ..Verdict::default() }
 }
 
 #[test]

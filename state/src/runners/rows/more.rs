@@ -90,6 +90,8 @@ fn builders() -> Vec<Runner> {
     ]
 }
 
+const PHPUNIT: [&str; 4] = ["phpunit", "php phpunit", "php vendor/bin/phpunit", "php bin/phpunit"];
+
 fn others() -> Vec<Runner> {
     let gradle = [
         "**/build.gradle",
@@ -152,7 +154,7 @@ fn others() -> Vec<Runner> {
             config_options: words(&["-c", "--configuration", "--bootstrap"]),
             packages: words(&["phpunit/*"]),
             canary: canaries::phpunit(),
-            ..row("phpunit", &["phpunit"], &[&wholes(&phpunit)], &["**/*Test.php"], SummaryFormat::Phpunit)
+            ..row("phpunit", &PHPUNIT, &[&wholes(&phpunit)], &["**/*Test.php"], SummaryFormat::Phpunit)
         },
         Runner {
             config_options: words(&["-s", "--settings"]),
