@@ -1,19 +1,17 @@
-//! The file of a task list: reading, replacing it, and whether a loop works on it.
+//! The file of a task list: reading and replacing it.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use swarm_state::tasks::TaskList;
-use swarm_state::tasks::marker::{MARKER_FILE, RalphMarker};
+use swarm_state::tasks::gate::TASKS_FILE;
 
 use super::typed_path;
 use crate::cli::TaskListPlace;
-use crate::error::{Error, ErrorCode, Result};
-use crate::{files, procs, shell};
-
-/// The name of the file in its directory.
-const TASKS_FILE: &str = "tasks.json";
+use crate::error::{Error, Result};
+use crate::task_files::TaskDir;
+use crate::{files, shell};
 
 /// The largest list that is read.
 const MAX_LIST_BYTES: u64 = 64 << 20;
@@ -107,42 +105,8 @@ impl TaskListFile {
 
     /// Refuses to continue while a loop works on the list: it has its own copy, and would undo the change.
     pub(super) fn refuse_active(&self) -> Result<()> {
-        let Some((marker_file, marker)) = self.active_loop() else { return Ok(()) };
-        let error = |who: &str| Error::new(ErrorCode::Conflict, format!("{who} works on {}", self.shown()));
-        let remove = format!("if there is no such loop: rm {}", shell::quote_path(&marker_file));
-        Err(match &marker.worker {
-            Some(name) => error(&format!("the loop of worker '{name}'")).hint(format!(
-                "pause it first (swarm ralph pause {}), then retry; {remove}",
-                shell::quote(name)
-            )),
-            None => error(&format!("a loop (process {})", marker.pid))
-                .hint(format!("wait for its end, then retry; {remove}")),
-        })
+        TaskDir::find(None, self.absolute()?.parent())?.refuse_active()
     }
-
-    /// The marker of a loop that works on the list, and its file. The marker is in the project's directory, usually the
-    /// parent of the list's directory.
-    fn active_loop(&self) -> Option<(PathBuf, RalphMarker)> {
-        let dir = self.path.canonicalize().ok()?.parent()?.to_owned();
-        let here = std::env::current_dir().ok();
-        let projects = dir.ancestors().skip(1).map(Path::to_owned).chain(here);
-        projects.filter_map(|project| Some((live_marker(&project)?, project))).find_map(
-            |(marker, project)| {
-                let of_marker = project.join(marker.ralph_dir.as_deref().unwrap_or("ralph")).canonicalize();
-                let is_parent = dir.parent() == Some(&project);
-                let is_same = of_marker.is_ok_and(|of_marker| of_marker == dir);
-                (is_same || (is_parent && marker.ralph_dir.is_none()))
-                    .then(|| (project.join(MARKER_FILE), marker))
-            },
-        )
-    }
-}
-
-/// The marker in a directory, if its process is alive.
-fn live_marker(dir: &Path) -> Option<RalphMarker> {
-    let bytes = files::read_bounded(&dir.join(MARKER_FILE), MAX_LIST_BYTES).ok()?;
-    let marker = RalphMarker::parse(&String::from_utf8_lossy(&bytes));
-    i32::try_from(marker.pid).is_ok_and(procs::is_alive).then_some(marker)
 }
 
 /// Reads a text to import: a file, a pipe, or standard input for `-`.

@@ -245,7 +245,7 @@ fn verbs_that_change_nothing(seen: &mut Seen<'_>) {
 
 fn task_lists(seen: &mut Seen<'_>) {
     let list = r#"{"project":"","branchName":"","description":"","userStories":[]}"#;
-    std::fs::create_dir(seen.world.work().join("ralph")).unwrap();
+    std::fs::create_dir_all(seen.world.work().join("ralph")).unwrap();
     seen.world.write("ralph/tasks.json", list);
     seen.world.write("plan.md", "- [x] A-1: One\n- [ ] A-2: Two\n  - Depends on: A-1\n");
     assert_eq!(seen.run("ralph tasks ls", &[], 0), [json!([])]);

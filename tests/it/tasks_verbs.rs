@@ -199,7 +199,9 @@ fn import_refuses_while_a_loop_works_on_the_list() {
         &json!({ "pid": sleeper.id(), "worker": "checkout", "ralphDir": "ralph" }).to_string(),
     );
     let ran = w.tasks(&["import", "plan.md"]).code(1);
-    assert!(ran.err.starts_with("swarm: error: the loop of worker 'checkout' works on ralph/tasks.json\nhint: pause it first (swarm ralph pause checkout)"), "{ran:?}");
+    let text =
+        "swarm: error: worker 'checkout' works on the task list 'ralph'\nhint: swarm ralph pause checkout";
+    assert!(ran.err.starts_with(text), "{ran:?}");
     w.write(".ralph-active", &json!({ "pid": sleeper.id(), "ralphDir": "other" }).to_string());
     w.tasks(&["import", "plan.md", "--dry-run"]).ok();
     w.write(".ralph-active", &json!({ "pid": sleeper.id() }).to_string());

@@ -52,7 +52,7 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
         w.swarm(&words).code(2).warns("swarm: error: ").warns(cure);
         // A loop has a task and no prompt.
         if flags[0] != "--prompt" && flags != ["--protect", "x"] {
-            words.splice(..spawn.len(), ["loop", "do it", "--check", "true"]);
+            words.splice(..spawn.len(), ["loop", "do it", "--check", "test -e done"]);
             w.swarm(&words).code(2).warns("swarm: error: ").warns(cure);
         }
     }
