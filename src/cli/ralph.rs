@@ -33,7 +33,27 @@ ends an agent that printed nothing, or a one-shot command, the iteration fails.
 
 A failed iteration counts toward --max-iterations. After a failure, swarm waits 1, 2, 4, 8 seconds and so on, at most \
 five minutes, before the next iteration. The fifth failure in a row ends the loop. If the iterations are used up and \
-none succeeded, the loop fails. `swarm why NAME` shows the reason and the agent's last output.";
+none succeeded, the loop fails. `swarm why NAME` shows the reason and the agent's last output.
+
+Task lists:
+`swarm spawn --ralph --ralph-dir DIR` works through the stories of DIR/tasks.json. Each iteration works on one story: it \
+fixes a story with changes requested by a review, else it reviews a story that waits for a review, else it implements \
+the open story with the lowest priority number whose dependencies are approved. The file .ralph-active in the worker's \
+directory has the mode and the story. It exists while the loop is live.
+
+After each iteration, swarm compares the list with its own copy. Only a review can approve a story. swarm undoes every \
+other change of the fields passes, reviewStatus and reviewCount, a removed story, and changed checks of a story. It \
+restores a broken list (the broken one is kept in ~/.swarm/ralph/NAME) and a changed prd.md. The next iteration and \
+`swarm report` name each of these. Agents may add stories and change every other field. While the loop is paused, you \
+may edit every file.
+
+The commands in the field checks of a story must exit with 0 before a review can approve it. swarm runs them. If all \
+stories are approved and a gate such as --check does not hold, the story that was approved last goes back with the \
+output. An agent that exits with 0 but prints and changes nothing is started again, up to three times in a row without \
+using an iteration.
+
+With hooks (Claude Code, Codex), the agent cannot end its turn while the list is not valid, a change is not permitted, \
+or files are not committed.";
 
 /// `swarm ralph`
 #[derive(Debug, Args)]
