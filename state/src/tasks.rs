@@ -25,6 +25,7 @@ pub mod review;
 pub mod schema;
 pub mod selection;
 pub mod stop_check;
+mod summary;
 
 #[cfg(test)]
 mod tests;

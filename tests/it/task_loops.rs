@@ -435,3 +435,27 @@ fn one_loop_works_on_a_list_and_the_second_is_refused() {
     assert!(!project.path(".ralph-active").exists());
     drop(follower);
 }
+
+#[test]
+fn whatever_an_agent_puts_in_the_place_of_the_list_is_moved_aside() {
+    let project = Project::new(&[story("US-001")]);
+    let outside = project.world.path("outside");
+    fs::write(&outside, "mine").unwrap();
+    project.cheat(1, r#"unlink $file; mkdir $file; spew("$file/x", 'x'); "keep" "#);
+    project.cheat(2, &format!("unlink $file; symlink '{}', $file; 'keep'", outside.display()));
+    project.cheat(3, r#"unlink $file; system('mkfifo', $file); "keep" "#);
+    let empty = "mv ralph/prompt.md p && rm -rf ralph && mkdir ralph && mv p ralph/prompt.md";
+    project.cheat(4, &format!("system('{empty}'); 'keep'"));
+    let (code, text) = project.run(&[]);
+    assert_eq!(code, 0, "{text}");
+    for iteration in 1..=4 {
+        assert!(
+            project.undone(iteration).contains("the task list was restored"),
+            "{}",
+            project.undone(iteration)
+        );
+    }
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "mine");
+    assert!(project.path("ralph/tasks.json").symlink_metadata().unwrap().is_file());
+    project.approved("US-001", 1);
+}

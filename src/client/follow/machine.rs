@@ -116,7 +116,10 @@ impl Machine {
                 self.goes_on(holds_now);
                 None
             }
-            Entry::IterationEnded { .. } | Entry::IterationFailed { .. } => self.end_if_parked(true),
+            // The last gates may still complete a loop that was paused meanwhile; the notice of its end follows.
+            Entry::IterationEnded { .. } | Entry::IterationFailed { .. } => {
+                self.end_if_parked(notice.status == Status::Paused)
+            }
             Entry::Started { .. }
             | Entry::Ready { .. }
             | Entry::Idle { .. }

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use swarm_state::model::PromptVia;
+
 use crate::cli::{PageFormat, Spawn};
 use crate::client::connect::SLOW_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::spawn_params::{load_settings, params, spawn_line};
+use crate::client::task_list_file::TaskListFile;
 use crate::client::{follow, json};
 use crate::out::CommandResult;
-use crate::protocol::{Call, Spawned};
+use crate::protocol::{Call, SpawnParams, Spawned};
 
 pub(super) async fn run(ctx: &ClientContext, args: Spawn) -> CommandResult {
     let settings = load_settings(ctx)?;
@@ -17,12 +20,36 @@ pub(super) async fn run(ctx: &ClientContext, args: Spawn) -> CommandResult {
     for warning in &warnings {
         ctx.out.warn(warning);
     }
+    let streams_itself = args.tasks.ralph_dir.is_some() && !is_pasted(&params);
+    if let Some(estimate) = estimate(&params).filter(|_| args.format == PageFormat::Text) {
+        ctx.out.note(&estimate);
+    }
     let limit = SLOW_TIMEOUT + Duration::from_secs(if params.ready_wait { params.ready_timeout } else { 0 });
     let call = Call::Spawn(Box::new(params));
     let spawned: Spawned = ctx.call(&call, limit).await?;
-    let report =
-        StartReport { word: "spawned", format: args.format, detach: args.detach, stream: args.ralph.stream };
+    let report = StartReport {
+        word: "spawned",
+        format: args.format,
+        detach: args.detach,
+        stream: args.ralph.stream || streams_itself,
+    };
     print_and_follow(ctx, &spawned, report).await
+}
+
+/// Whether the prompt is pasted, as for an agent with a terminal interface.
+fn is_pasted(params: &SpawnParams) -> bool {
+    params.profile.route(&params.cmd, params.prompt_via, params.ralph.is_some()) == PromptVia::Paste
+}
+
+/// The number of iterations that a task list may need; `None` without a valid list, which the daemon refuses.
+fn estimate(params: &SpawnParams) -> Option<String> {
+    let ralph = params.ralph.as_ref()?;
+    let gate = ralph.gates.tasks.as_ref()?;
+    let list = TaskListFile::in_dir(&params.cwd.join(&gate.dir)).list().ok()?;
+    let (skip_review, max) = (gate.review.skip_review, ralph.max_iterations);
+    let is_short = list.estimated_iterations(skip_review) as u64 > u64::from(max);
+    let more = if is_short { " (too few? -n sets more)" } else { "" };
+    Some(format!("{}, at most {max}{more}", list.summary(skip_review)))
 }
 
 /// How the start of a worker is reported.

@@ -13,6 +13,7 @@ use swarm_state::tasks::gate::{PRD_FILE, TASKS_FILE, TaskGate, TaskTurn};
 use crate::error::{Error, Result};
 use crate::files::{create, read_bounded, replace};
 use crate::loops::run::{LoopRun, read_signed, write_signed};
+use crate::paths::resolve;
 use crate::signed::Purpose;
 
 /// The largest list and requirements that are read.
@@ -48,13 +49,10 @@ impl LoopRun {
         if is_same {
             return Ok(());
         }
-        if let (true, Some(text)) = (enforced.is_restored, now) {
-            let stamp = chrono::Utc::now().format("%Y%m%dT%H%M%S");
-            let kept = self.folder.join(format!("tasks.json.broken-{stamp}"));
-            crate::store::write_unsynced(&kept, text.as_bytes())
-                .map_err(|e| Error::system(format!("cannot write '{}'", kept.display()), e))?;
+        if enforced.is_restored {
+            self.set_aside(&path)?;
         }
-        write_text(&path, &enforced.list.to_text())
+        self.write_text(&path, &enforced.list.to_text())
     }
 
     /// Restores the requirements if they were changed. Returns the warning.
@@ -63,11 +61,56 @@ impl LoopRun {
         let Some(prd) = record.prd.as_ref().filter(|prd| read_text(&path).as_ref() != Some(*prd)) else {
             return Ok(None);
         };
-        write_text(&path, prd)?;
+        if !path.is_file() {
+            self.set_aside(&path)?;
+        }
+        self.write_text(&path, prd)?;
         Ok(Some(format!(
             "{}/{PRD_FILE} is read-only during the loop: it was changed, and was restored",
             gate.dir
         )))
+    }
+
+    /// Moves whatever is at the place of a file into the loop's folder, or beside its place if that is on another disk.
+    fn set_aside(&self, path: &Path) -> Result<()> {
+        if std::fs::symlink_metadata(path).is_err() {
+            return Ok(());
+        }
+        self.require_inside(path)?;
+        let stamp = chrono::Utc::now().format("%Y%m%dT%H%M%S%3f");
+        let name = format!("{}.broken-{stamp}", crate::files::file_name(path));
+        let moved = std::fs::rename(path, self.folder.join(&name))
+            .or_else(|_| std::fs::rename(path, path.with_file_name(&name)));
+        moved.map_err(|e| Error::system(format!("cannot move '{}' aside", path.display()), e))
+    }
+
+    /// Refuses a path that leaves the worker's directory: an agent may have made a link.
+    fn require_inside(&self, path: &Path) -> Result<()> {
+        let dir = resolve(path.parent().unwrap_or(path));
+        if dir.starts_with(resolve(&self.cwd)) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("'{}' leads out of the worker's directory", path.display())))
+    }
+
+    /// Replaces a file of the user's. Its permissions stay. A link is followed only inside of the worker's directory.
+    pub(super) fn write_text(&self, path: &Path, text: &str) -> Result<()> {
+        self.require_inside(path)?;
+        let write = || {
+            if let Some(dir) = path.parent() {
+                std::fs::create_dir_all(dir)?;
+            }
+            let real = resolve(path);
+            let path = if real.starts_with(resolve(&self.cwd)) { &real } else { path };
+            let mode = std::fs::metadata(path).map_or(NEW_FILE_MODE, |file| file.permissions().mode());
+            replace(path, |temporary| {
+                let mut file = create(temporary)?;
+                file.set_permissions(Permissions::from_mode(mode))?;
+                file.write_all(text.as_bytes())?;
+                file.sync_all()
+            })
+        };
+        write().map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
     }
 
     pub(super) fn task_file(&self, gate: &TaskGate, file: &str) -> PathBuf {
@@ -87,19 +130,4 @@ impl LoopRun {
 /// The text of a file; `None` if it cannot be read, is too large, or is not UTF-8.
 pub(super) fn read_text(path: &Path) -> Option<String> {
     String::from_utf8(read_bounded(path, MAX_TASK_FILE_BYTES).ok()?).ok()
-}
-
-/// Replaces a file of the user's. Its permissions stay.
-pub(super) fn write_text(path: &Path, text: &str) -> Result<()> {
-    let path = crate::paths::resolve(path);
-    let mode = std::fs::metadata(&path).map_or(NEW_FILE_MODE, |file| file.permissions().mode());
-    let write = || {
-        replace(&path, |temporary| {
-            let mut file = create(temporary)?;
-            file.set_permissions(Permissions::from_mode(mode))?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        })
-    };
-    write().map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
 }

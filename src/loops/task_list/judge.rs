@@ -13,7 +13,7 @@ use swarm_state::tasks::{Story, TaskList};
 use swarm_state::transcript::Account;
 use tokio::time::Instant;
 
-use super::files::{TaskRecord, read_text, write_text};
+use super::files::{TaskRecord, read_text};
 use crate::checks::{CheckPlan, KEPT_OUTPUT_BYTES, OnCheckStep, Step};
 use crate::error::Result;
 use crate::loops::run::{Finished, LoopRun};
@@ -109,7 +109,7 @@ impl LoopRun {
         let feedback = [others.join("\n"), failed_text(&failed).unwrap_or_default()].join("\n");
         let id = tasks.turn.story.clone();
         list.send_back(&id, feedback.trim(), gate.review);
-        write_text(&self.task_file(gate, TASKS_FILE), &list.to_text())?;
+        self.write_text(&self.task_file(gate, TASKS_FILE), &list.to_text())?;
         self.write_task_record(&TaskRecord { after: Some(list.to_text()), ..record })?;
         if let Some(tasks) = &mut verdict.tasks {
             tasks.done = list.done(gate.review.skip_review) as u64;

@@ -106,6 +106,16 @@ fn the_first_interrupt_pauses_and_waits_for_the_agent() {
 }
 
 #[test]
+fn a_loop_that_its_last_checks_complete_during_a_pause_is_complete() {
+    let mut m = machine();
+    m.interrupt();
+    m.notice(&notice(11, Status::Running, Entry::Paused { by: PauseBy::User }));
+    assert_eq!(end(&m.notice(&notice(12, Status::Done, ended(2)))), None);
+    let complete = Entry::LoopComplete { iterations: 2, reason: StopReason::Verified };
+    assert_eq!(end(&m.notice(&notice(13, Status::Done, complete))).map(|(code, _)| code), Some(0));
+}
+
+#[test]
 fn a_pause_with_no_agent_ends_at_once() {
     let mut m = machine();
     m.interrupt();

@@ -3,16 +3,12 @@
 use serde_json::{Value, json};
 use swarm_state::tasks::TaskList;
 use swarm_state::tasks::check::{TaskProblem, check};
-use swarm_state::words::counted;
 
 use crate::cli::{PageFormat, TasksCheck};
 use crate::client::context::ClientContext;
 use crate::client::task_list_file::TaskListFile;
 use crate::error::Error;
 use crate::out::CommandResult;
-
-/// The states in the order of a story's life.
-const STATES: [&str; 5] = ["approved", "done", "changes_requested", "needs_review", "open"];
 
 pub(super) fn run(ctx: &ClientContext, args: &TasksCheck) -> CommandResult {
     let file = TaskListFile::of_args(&args.place);
@@ -32,35 +28,15 @@ pub(super) fn run(ctx: &ClientContext, args: &TasksCheck) -> CommandResult {
                 ctx.out.error(&Error::invalid(format!("{}: {}", file.shown(), problem.message)));
             }
             if let Some(list) = list.filter(|_| problems.is_empty()) {
-                ctx.out.line(&summary(&list, skip_review))?;
+                ctx.out.line(&list.summary(skip_review))?;
             }
         }
     }
     Ok(u8::from(!problems.is_empty()))
 }
 
-/// `3 stories: 1 approved, 2 open; about 6 iterations`
-fn summary(list: &TaskList, skip_review: bool) -> String {
-    let count = list.stories().len();
-    let stories = if count == 1 { "1 story".to_owned() } else { format!("{count} stories") };
-    let states: Vec<String> = count_states(list)
-        .into_iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(state, count)| format!("{count} {state}"))
-        .collect();
-    let states = if states.is_empty() { String::new() } else { format!(": {}", states.join(", ")) };
-    match list.estimated_iterations(skip_review) {
-        0 => format!("{stories}{states}; nothing is left to do"),
-        iterations => format!("{stories}{states}; about {}", counted(iterations as u64, "iteration")),
-    }
-}
-
-fn count_states(list: &TaskList) -> [(&'static str, usize); 5] {
-    STATES.map(|state| (state, list.stories().iter().filter(|story| story.state_word() == state).count()))
-}
-
 fn states(list: &TaskList) -> Value {
-    count_states(list).into_iter().map(|(state, count)| (state.to_owned(), json!(count))).collect()
+    list.count_states().into_iter().map(|(state, count)| (state.to_owned(), json!(count))).collect()
 }
 
 fn problem(problem: &TaskProblem) -> Value {
