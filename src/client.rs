@@ -7,7 +7,7 @@
 //! The client reads the settings and the files that the user names, through [`crate::settings`] and [`crate::paths`].
 //! It writes the start of the daemon's log and which release it has reported ([`connect`]), PROMPT.md and TODO.md
 //! (`ralph init`), and a new settings file (`config edit`). Everything else is on the wire.
-//! Commands that work without a daemon are not here: [`crate::session`], [`crate::hooks`], [`crate::doctor`],
+//! [`crate::stories`] uses its connection too. Commands that work without a daemon are not here: [`crate::session`], [`crate::hooks`], [`crate::doctor`],
 //! [`crate::demo`]. Deliberately absent: the daemon's files, git, and ending processes (except an old daemon, in
 //! `daemon restart`).
 
@@ -21,7 +21,7 @@ pub mod completion;
 pub mod connect;
 
 mod batch;
-mod call;
+pub(crate) mod call;
 mod context;
 mod daemon;
 mod evidence;
@@ -31,7 +31,7 @@ mod new_lines;
 mod pages;
 mod ralph;
 mod report;
-mod spawn_params;
+pub(crate) mod spawn_params;
 mod subscription;
 mod tail;
 mod task_list;

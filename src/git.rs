@@ -6,6 +6,9 @@
 //! exception: git removes a worktree with submodules only with `--force`. Right before that, swarm checks everything
 //! in the worktree, its submodules included.
 //!
+//! [`merge`] also merges and commits, but only in worktrees that swarm made for `--jobs`, and undoes there the merges
+//! that it began.
+//!
 //! The reflog of a branch that swarm made begins with [`MADE_BY`]. A branch without that line is the user's and is
 //! kept when its worktree is removed.
 
@@ -30,6 +33,7 @@ mod ignored;
 mod leftovers;
 mod listing;
 mod losses;
+mod merge;
 mod repo;
 mod run;
 mod settle;
@@ -44,6 +48,10 @@ pub(crate) use clear::clear_snapshots;
 pub(crate) use ignored::{ignored, tracked};
 pub(crate) use leftovers::{Leftover, is_merged, leftovers, version};
 pub(crate) use losses::losses;
+pub(crate) use merge::{
+    begin_merge, commit_all, count_subjects, current_branch, delete_merged, finish_merge, git_dir,
+    is_merging, merge_base, stage, text_at, undo_merge, uncommitted, untracked,
+};
 use repo::{Repo, check_branch, same_path};
 pub(crate) use run::is_below_ours;
 use run::{GitOutput, LONG_TIMEOUT, SHORT_TIMEOUT, git, git_patient};

@@ -54,7 +54,8 @@ Options that skip all questions are for a container or a VM. opencode asks only 
 Restarts:
 With --restart, swarm restarts a worker that ended. It first waits 1 second. After each further failure in a row it \
 waits twice as long, at most five minutes. on-failure restarts the worker after every end except exit status 0; an \
-end by a signal, a closed pane and a stopped tmux server also count as failures. always restarts it after every end. \
+end by a signal, a closed pane and a stopped tmux server also count as failures. on-abnormal restarts it only after \
+such an end, and not after an exit status. always restarts it after every end. \
 Exit status 0 and a run of ten minutes reset the count of failures. If the worker fails again after --max-restarts \
 restarts in a row, its status is failed.
 
@@ -199,7 +200,12 @@ pub struct Restart(pub Option<RestartWhen>);
 
 impl ValueEnum for Restart {
     fn value_variants<'a>() -> &'a [Self] {
-        &[Self(None), Self(Some(RestartWhen::OnFailure)), Self(Some(RestartWhen::Always))]
+        &[
+            Self(None),
+            Self(Some(RestartWhen::OnFailure)),
+            Self(Some(RestartWhen::OnAbnormal)),
+            Self(Some(RestartWhen::Always)),
+        ]
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
@@ -207,6 +213,9 @@ impl ValueEnum for Restart {
             None => PossibleValue::new("no").help("Never"),
             Some(when @ RestartWhen::OnFailure) => {
                 PossibleValue::new(when.as_str()).help("After every end except exit status 0")
+            }
+            Some(when @ RestartWhen::OnAbnormal) => {
+                PossibleValue::new(when.as_str()).help("After an end by a signal, and an unknown end")
             }
             Some(when @ RestartWhen::Always) => PossibleValue::new(when.as_str()).help("After every end"),
         })

@@ -29,6 +29,18 @@ pub struct TaskListArgs {
     /// starts with [AUTO-APPROVED AT CAP].
     #[arg(hide_short_help = true, long, value_name = "N", requires = "ralph_dir", conflicts_with = "skip_review", value_parser = whole(1..=1000_u32))]
     pub review_cap: Option<u32>,
+    /// Run up to N stories at the same time, each in a worktree
+    ///
+    /// Each story gets a worker NAME-STORY, which implements and reviews only this story. Worker NAME starts them,
+    /// merges approved stories into its own branch, swarm/NAME, and runs the checks on each merge. A story with a
+    /// conflict or a failed check goes back to its worker. The command exits with 0 when every story is merged.
+    /// -n and the limits such as --max-cost apply to each story. --jobs implies --worktree; your directory does not
+    /// change, and uncommitted files are not part of the work. See swarm-ralph(1).
+    #[arg(hide_short_help = true, long, value_name = "N", requires = "ralph_dir", conflicts_with_all = ["allow_preexisting", "stream"], value_parser = whole(1..=64_u32))]
+    pub jobs: Option<u32>,
+    /// Start no new story while K stories wait for a review
+    #[arg(hide_short_help = true, long, value_name = "K", requires = "jobs", conflicts_with = "skip_review", value_parser = whole(1..=64_u32))]
+    pub max_in_review: Option<u32>,
     /// Model of the agent
     #[arg(hide_short_help = true, short, long, value_name = "MODEL", requires = "ralph")]
     pub model: Option<String>,

@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
+use swarm_state::model::Status;
+use tokio::time::sleep;
+
 use crate::cli::{PageFormat, Spawn};
 use crate::client::connect::SLOW_TIMEOUT;
 use crate::client::context::ClientContext;
+use crate::client::pages::{LOG_POLL_INTERVAL, is_disconnected, worker_status};
 use crate::client::spawn_params::{load_settings, params, spawn_line};
+use crate::client::tail::OutputTail;
 use crate::client::{follow, json};
 use crate::out::CommandResult;
 use crate::protocol::{Call, Spawned};
@@ -13,6 +18,11 @@ use crate::protocol::{Call, Spawned};
 pub(super) async fn run(ctx: &ClientContext, args: Spawn) -> CommandResult {
     let settings = load_settings(ctx)?;
     let mut warnings = Vec::new();
+    let is_parallel = args.tasks.jobs.is_some_and(|jobs| jobs > 1);
+    if is_parallel {
+        // The daemon's copy of this program exists afterwards.
+        ctx.connect().await?;
+    }
     let params = params(&args, &settings, &mut warnings)?;
     for warning in &warnings {
         ctx.out.warn(warning);
@@ -22,7 +32,34 @@ pub(super) async fn run(ctx: &ClientContext, args: Spawn) -> CommandResult {
     let spawned: Spawned = ctx.call(&call, limit).await?;
     let report =
         StartReport { word: "spawned", format: args.format, detach: args.detach, stream: args.ralph.stream };
-    print_and_follow(ctx, &spawned, report).await
+    let printed = print_and_follow(ctx, &spawned, report).await;
+    match printed {
+        Ok(0) if is_parallel && !args.detach => follow_output(ctx, &spawned.worker.name, args.format).await,
+        printed => printed,
+    }
+}
+
+/// Prints the output of a coordinator until it ends. Returns its exit status.
+async fn follow_output(ctx: &ClientContext, name: &str, format: PageFormat) -> CommandResult {
+    let mut client = ctx.connect().await?;
+    let mut tail = OutputTail::from_start(name, &mut client).await?;
+    loop {
+        // The status is read before the lines: when the worker has ended, the lines are complete.
+        let worker = worker_status(ctx, &mut client, name).await?;
+        let lines = match tail.poll(&mut client).await {
+            Err(error) if is_disconnected(&error) => continue,
+            lines => lines?,
+        };
+        match format {
+            PageFormat::Text => ctx.out.lines(&lines)?,
+            PageFormat::Json => lines.iter().for_each(|line| ctx.out.note(line)),
+        }
+        match worker.map(|worker| worker.status) {
+            Some(status) if status.is_live() => sleep(LOG_POLL_INTERVAL).await,
+            Some(Status::Done) => return Ok(0),
+            Some(_) | None => return Ok(1),
+        }
+    }
 }
 
 /// How the start of a worker is reported.
