@@ -85,7 +85,8 @@ impl Coordinator {
     fn new(plan: StoriesPlan, out: Out) -> Result<Self> {
         let variable = |name: &str| std::env::var(name).unwrap_or_default();
         let name = WorkerName::new(&variable(marks::WORKER));
-        let name = name.map_err(|_| Error::usage("this command is internal: the daemon starts it in a worker"))?;
+        let name =
+            name.map_err(|_| Error::usage("this command is internal: the daemon starts it in a worker"))?;
         let tree = std::env::current_dir().map_err(|e| Error::system("cannot find the worktree", e))?;
         let gate = plan.child.ralph.as_ref().and_then(|ralph| ralph.gates.tasks.clone());
         let gate = gate.ok_or_else(|| Error::invalid("the plan has no task list"))?;

@@ -48,7 +48,8 @@ pub(super) fn with_coordinator(args: &TaskListArgs, child: SpawnParams) -> Resul
         restart: Some(RestartSpec { when: RestartWhen::OnAbnormal, max_restarts: COORDINATOR_RESTARTS }),
         ..child.clone()
     };
-    let child = SpawnParams { name: None, env: [].into(), worktree: None, replace: false, request: None, ..child };
+    let child =
+        SpawnParams { name: None, env: [].into(), worktree: None, replace: false, request: None, ..child };
     let plan = StoriesPlan { child, jobs: args.jobs.unwrap_or(1), max_in_review: args.max_in_review };
     let plan = serde_json::to_string(&plan);
     let plan = plan.map_err(|e| Error::new(ErrorCode::Internal, format!("cannot write the plan: {e}")))?;

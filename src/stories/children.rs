@@ -87,7 +87,9 @@ impl Coordinator {
             | Status::Waiting
             | Status::Retrying
             | Status::Paused
-            | Status::Unreachable => ChildState::Working { in_review: status == Some(ReviewStatus::NeedsReview) },
+            | Status::Unreachable => {
+                ChildState::Working { in_review: status == Some(ReviewStatus::NeedsReview) }
+            }
             Status::Lost => ChildState::Again,
             Status::Done => match story {
                 Some(story) if story.is_done(self.gate.review.skip_review) => ChildState::Approved,
@@ -150,7 +152,8 @@ impl Coordinator {
 
     /// Removes the worktrees and the branches of merged stories, if nothing would be lost.
     pub(super) async fn remove_merged(&self, list: &TaskList, views: &ChildViews) -> Result<(), Failure> {
-        let is_done = |id: &str| list.story(id).is_some_and(|story| story.is_done(self.gate.review.skip_review));
+        let is_done =
+            |id: &str| list.story(id).is_some_and(|story| story.is_done(self.gate.review.skip_review));
         for (id, view) in views.iter().filter(|(id, view)| is_done(id) && view.status == Status::Done) {
             let Some(worktree) = &view.worktree else { continue };
             if let Err(error) = self.remove_worktree(view, &worktree.branch).await {

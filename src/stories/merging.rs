@@ -82,7 +82,9 @@ impl Coordinator {
         };
         let outcome = self.merged_result(story, &commit, merged).await;
         match &outcome {
-            Ok(None) => git::finish_merge(&self.tree, &format!("Merge {}: {}", story.id, story.title)).await?,
+            Ok(None) => {
+                git::finish_merge(&self.tree, &format!("Merge {}: {}", story.id, story.title)).await?
+            }
             Ok(Some(_)) | Err(_) => git::undo_merge(&self.tree).await?,
         }
         outcome
@@ -159,13 +161,7 @@ impl Coordinator {
 
     /// Requests changes of a story in its worktree, with a commit. Its list then has the states of the other stories in
     /// the integration branch, so that the merge of this branch does not change them.
-    async fn send_back(
-        &self,
-        story: &Story,
-        child: &Path,
-        merged: TaskList,
-        back: &SentBack,
-    ) -> Result<()> {
+    async fn send_back(&self, story: &Story, child: &Path, merged: TaskList, back: &SentBack) -> Result<()> {
         let subject = format!("review: [{}] - changes requested by the merge", story.id);
         if git::count_subjects(child, &self.branch, &subject).await? >= MAX_SENT_BACK {
             return Err(Error::invalid(format!("it was sent back {MAX_SENT_BACK} times")));

@@ -43,9 +43,10 @@ pub(super) async fn run(ctx: &ClientContext, args: Spawn) -> CommandResult {
 async fn follow_output(ctx: &ClientContext, name: &str, format: PageFormat) -> CommandResult {
     let mut client = ctx.connect().await?;
     let mut tail = OutputTail::from_start(name, &mut client).await?;
+    let mut ended = None;
     loop {
         // The status is read before the lines: when the worker has ended, the lines are complete.
-        let worker = worker_status(ctx, &mut client, name).await?;
+        let status = worker_status(ctx, &mut client, name).await?.map(|worker| worker.status);
         let lines = match tail.poll(&mut client).await {
             Err(error) if is_disconnected(&error) => continue,
             lines => lines?,
@@ -54,10 +55,11 @@ async fn follow_output(ctx: &ClientContext, name: &str, format: PageFormat) -> C
             PageFormat::Text => ctx.out.lines(&lines)?,
             PageFormat::Json => lines.iter().for_each(|line| ctx.out.note(line)),
         }
-        match worker.map(|worker| worker.status) {
-            Some(status) if status.is_live() => sleep(LOG_POLL_INTERVAL).await,
-            Some(Status::Done) => return Ok(0),
-            Some(_) | None => return Ok(1),
+        match (status, ended) {
+            (Some(status), _) if status.is_live() => sleep(LOG_POLL_INTERVAL).await,
+            // The pane may have been open still. The last line of an open pane counts after two equal polls.
+            (status, None) => ended = Some(status),
+            (status, Some(_)) => return Ok(u8::from(status != Some(Status::Done))),
         }
     }
 }

@@ -348,6 +348,7 @@ fn inherited(spec: &WorkerSpec, old: Option<Worktree>, base: Option<PathBuf>) ->
     let (wanted, old) = (spec.worktree.as_ref()?, old?);
     let branch = wanted.branch.as_ref().is_none_or(|b| *b == old.branch);
     let dir = wanted.dir.as_ref().is_none_or(|d| resolve(d) == old.path);
-    let is_same_repo = resolve(&spec.cwd).starts_with(&old.base_repo) || base.as_ref() == Some(&old.base_repo);
+    let is_same_repo =
+        resolve(&spec.cwd).starts_with(&old.base_repo) || base.as_ref() == Some(&old.base_repo);
     (branch && dir && old.path.is_dir() && is_same_repo).then_some(old)
 }

@@ -43,7 +43,8 @@ impl Enforced {
                 continue;
             }
             self.list.restore_story(&other.id, before);
-            self.remarks.push(format!("story {} was changed and was restored: this loop works on {id}", other.id));
+            self.remarks
+                .push(format!("story {} was changed and was restored: this loop works on {id}", other.id));
         }
         self.changed.take_if(|changed| changed != id);
     }

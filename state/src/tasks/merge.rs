@@ -67,10 +67,8 @@ mod tests {
     fn only_the_fields_of_the_story_come_from_its_loop() {
         let approved = json!({ "passes": true, "reviewStatus": "approved", "reviewCount": 1, "notes": "n",
             "checks": ["true"], "dependsOn": [], "mood": "good" });
-        let own = list(&[
-            story("A", &json!({})),
-            story("B", &json!({ "checks": ["make"], "dependsOn": ["A"] })),
-        ]);
+        let own =
+            list(&[story("A", &json!({})), story("B", &json!({ "checks": ["make"], "dependsOn": ["A"] }))]);
         let of_loop = list(&[story("A", &approved), story("B", &approved), story("C", &json!({}))]);
         let merged = with_story(&own, &of_loop, "B");
         let ids: Vec<&str> = merged.stories().iter().map(|story| story.id.as_str()).collect();

@@ -69,7 +69,8 @@ pub fn next_step(
         return ParallelStep::Merge(story.id.clone());
     }
     let working = children.values().filter(|child| matches!(child, ChildState::Working { .. })).count();
-    let in_review = children.values().filter(|child| **child == ChildState::Working { in_review: true }).count();
+    let in_review =
+        children.values().filter(|child| **child == ChildState::Working { in_review: true }).count();
     if working < limits.jobs {
         if let Some(story) = first(&ChildState::Again) {
             return ParallelStep::Spawn(story.id.clone());
@@ -84,17 +85,14 @@ pub fn next_step(
     match (working, open.as_slice()) {
         (1.., _) => ParallelStep::Wait,
         (0, []) => ParallelStep::Finished,
-        (0, left) => ParallelStep::Stuck(left.iter().map(|story| why(list, story, children, skip_review)).collect()),
+        (0, left) => {
+            ParallelStep::Stuck(left.iter().map(|story| why(list, story, children, skip_review)).collect())
+        }
     }
 }
 
 /// Why a story was not merged.
-fn why(
-    list: &TaskList,
-    story: &Story,
-    children: &BTreeMap<String, ChildState>,
-    skip_review: bool,
-) -> String {
+fn why(list: &TaskList, story: &Story, children: &BTreeMap<String, ChildState>, skip_review: bool) -> String {
     let id = &story.id;
     if let Some(ChildState::Failed(why)) = children.get(id) {
         return format!("{id} failed: {why}");
@@ -111,7 +109,8 @@ pub fn child_names(coordinator: &WorkerName, list: &TaskList) -> BTreeMap<String
     let legal = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '-' };
     let mut names: BTreeMap<String, WorkerName> = BTreeMap::new();
     for story in list.stories() {
-        let base: String = format!("{coordinator}-{}", story.id).chars().map(legal).take(NAME_CHARS).collect();
+        let base: String =
+            format!("{coordinator}-{}", story.id).chars().map(legal).take(NAME_CHARS).collect();
         let numbered = (2..).map(|n| format!("{base}-{n}"));
         let free = std::iter::once(base.clone())
             .chain(numbered)

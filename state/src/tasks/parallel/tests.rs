@@ -26,8 +26,7 @@ fn four() -> TaskList {
 }
 
 fn approve(list: &mut TaskList, id: &str) {
-    let review =
-        ReviewState { passes: true, review_status: Some(ReviewStatus::Approved), review_count: 1 };
+    let review = ReviewState { passes: true, review_status: Some(ReviewStatus::Approved), review_count: 1 };
     list.set_review(id, review, "");
 }
 
