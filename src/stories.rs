@@ -73,7 +73,7 @@ struct Coordinator {
     branch: String,
     plan: StoriesPlan,
     gate: TaskGate,
-    /// Workers that had failed before the user started the coordinator. They get another try.
+    /// Workers that had failed before the user started the coordinator. They start again.
     stale: BTreeSet<String>,
     /// Stories that cannot be started or merged, with the reason.
     refused: BTreeMap<String, String>,

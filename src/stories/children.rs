@@ -93,8 +93,8 @@ impl Coordinator {
             Status::Lost => ChildState::Again,
             Status::Done => match story {
                 Some(story) if story.is_done(self.gate.review.skip_review) => ChildState::Approved,
-                Some(_) => ChildState::Again,
-                None => ChildState::Failed("its worktree is gone, or its task list cannot be read".into()),
+                // Its worktree may be gone: it is the worker of an earlier list.
+                Some(_) | None => ChildState::Again,
             },
             Status::Failed | Status::Killed if self.stale.contains(&view.name) => ChildState::Again,
             Status::Failed | Status::Killed => {

@@ -32,7 +32,7 @@ pub enum ChildState {
     },
     /// Its loop has ended, and the story is approved in its worktree.
     Approved,
-    /// Its loop has ended and must run again: the story was sent back, or the worker was lost.
+    /// Its loop has ended and must run again: the story was sent back, the worker was lost, or it is of an earlier list.
     Again,
     /// Its loop has ended without an approved story, or its branch cannot be merged; the reason.
     Failed(String),
@@ -64,15 +64,17 @@ pub fn next_step(
 ) -> ParallelStep {
     let mut open: Vec<&Story> = list.stories().iter().filter(|story| !story.is_done(skip_review)).collect();
     open.sort_by(|one, other| one.priority.total_cmp(&other.priority));
-    let first = |state: &ChildState| open.iter().find(|story| children.get(&story.id) == Some(state));
-    if let Some(story) = first(&ChildState::Approved) {
+    let is_approved = |story: &&&Story| children.get(&story.id) == Some(&ChildState::Approved);
+    if let Some(story) = open.iter().find(is_approved) {
         return ParallelStep::Merge(story.id.clone());
     }
     let working = children.values().filter(|child| matches!(child, ChildState::Working { .. })).count();
     let in_review =
         children.values().filter(|child| **child == ChildState::Working { in_review: true }).count();
     if working < limits.jobs {
-        if let Some(story) = first(&ChildState::Again) {
+        let is_again = |story: &&&Story| children.get(&story.id) == Some(&ChildState::Again);
+        let can_start = |story: &&&Story| list.open_dependencies(story, skip_review).is_empty();
+        if let Some(story) = open.iter().filter(is_again).find(can_start) {
             return ParallelStep::Spawn(story.id.clone());
         }
         let is_free = limits.max_in_review.is_none_or(|max| in_review < max);

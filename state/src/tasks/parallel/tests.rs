@@ -52,6 +52,8 @@ fn each_state_leads_to_one_step() {
         ("", &[("B", &in_review)], one_in_review, ParallelStep::Wait),
         ("", &[("B", &in_review), ("A", &ChildState::Again)], one_in_review, spawn("A")),
         ("", &[("B", &failed)], two, spawn("A")),
+        ("B", &[("A", &working), ("C", &ChildState::Again)], two, ParallelStep::Wait),
+        ("AB", &[("C", &ChildState::Again)], two, spawn("C")),
         (
             "B",
             &[("A", &failed)],
@@ -96,6 +98,7 @@ proptest! {
         needs in prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 0..3), 1..9),
         jobs in 1_usize..4,
         max_in_review in prop::option::of(1_usize..3),
+        old in prop::collection::vec(any::<bool>(), 9),
         dice in prop::collection::vec(any::<u8>(), 400),
     ) {
         let id = |n: usize| format!("S{n}");
@@ -105,7 +108,8 @@ proptest! {
         }).collect();
         let mut list = list(&stories);
         let limits = ParallelLimits { jobs, max_in_review };
-        let mut children: BTreeMap<String, ChildState> = BTreeMap::new();
+        let old = (0..needs.len()).filter(|n| old[*n]);
+        let mut children: BTreeMap<String, ChildState> = old.map(|n| (id(n), ChildState::Again)).collect();
         let mut passes: BTreeMap<String, u32> = BTreeMap::new();
         let mut dice = dice.into_iter().chain(std::iter::repeat(0));
         for _ in 0..400 {
