@@ -7,9 +7,9 @@
 //! The client reads the settings and the files that the user names, through [`crate::settings`] and [`crate::paths`].
 //! It writes the start of the daemon's log and which release it has reported ([`connect`]), PROMPT.md and TODO.md
 //! (`ralph init`), and a new settings file (`config edit`). Everything else is on the wire.
-//! [`crate::stories`] uses its connection too. Commands that work without a daemon are not here: [`crate::session`], [`crate::hooks`], [`crate::doctor`],
-//! [`crate::demo`]. Deliberately absent: the daemon's files, git, and ending processes (except an old daemon, in
-//! `daemon restart`).
+//! [`crate::stories`] uses [`connect`] too. Commands that work without a daemon are not here: [`crate::session`],
+//! [`crate::hooks`], [`crate::doctor`], [`crate::demo`].
+//! Deliberately absent: the daemon's files, git, and ending processes (except an old daemon, in `daemon restart`).
 
 use std::path::PathBuf;
 

@@ -155,8 +155,8 @@ impl Coordinator {
         Err(Error::invalid(format!("{}: {fault}", self.gate.file())))
     }
 
-    /// Makes a call that may be repeated. Waits while no daemon runs, and starts none: a daemon below this process would
-    /// end with it.
+    /// Makes a call that may be repeated. Waits while no daemon runs, and starts none: a daemon below this process
+    /// would end with it.
     async fn call<T: DeserializeOwned>(&self, request: &Call, limit: Duration) -> Result<T> {
         loop {
             match self.connect().await?.call(request, limit).await {

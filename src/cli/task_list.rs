@@ -31,11 +31,9 @@ pub struct TaskListArgs {
     pub review_cap: Option<u32>,
     /// Run up to N stories at the same time, each in a worktree
     ///
-    /// Each story gets a worker NAME-STORY, which implements and reviews only this story. Worker NAME starts them,
-    /// merges approved stories into its own branch, swarm/NAME, and runs the checks on each merge. A story with a
-    /// conflict or a failed check goes back to its worker. The command exits with 0 when every story is merged.
-    /// -n and the limits such as --max-cost apply to each story. --jobs implies --worktree; your directory does not
-    /// change, and uncommitted files are not part of the work. See swarm-ralph(1).
+    /// Each story gets a worker NAME-STORY, which implements and reviews only this story. Worker NAME starts them and
+    /// merges approved stories into its branch, swarm/NAME. The section PARALLEL STORIES has the rules. --jobs implies
+    /// --worktree; with 1, the stories run one after another in one loop.
     #[arg(hide_short_help = true, long, value_name = "N", requires = "ralph_dir", conflicts_with_all = ["allow_preexisting", "stream"], value_parser = whole(1..=64_u32))]
     pub jobs: Option<u32>,
     /// Start no new story while K stories wait for a review

@@ -67,7 +67,7 @@ pub struct SpawnParams {
     pub parent: Option<WorkerName>,
 }
 
-/// What the program of a worker with `--jobs` reads from its standard input.
+/// The input of the coordinator of `--jobs`, on its standard input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoriesPlan {
     /// The loop of one story, without its name, its directory and its environment.

@@ -135,6 +135,11 @@ fn six_stories_are_merged_in_the_order_of_their_dependencies() {
     let branches = jobs.0.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/swarm"]).out;
     assert_eq!(branches.trim(), "swarm/l");
     assert_eq!(world.status("l-US-003")["status"], "done");
+    let report = world.swarm(&["report", "l-US-003", "--format", "json"]).ok().json();
+    assert_eq!(
+        (&report["gates"]["tasks"]["story"], &report["stories"][0]["story"]),
+        (&json!("US-003"), &json!("US-003"))
+    );
 }
 
 #[test]

@@ -32,7 +32,8 @@ pub enum ChildState {
     },
     /// Its loop has ended, and the story is approved in its worktree.
     Approved,
-    /// Its loop has ended and must run again: the story was sent back, the worker was lost, or it is of an earlier list.
+    /// Its loop has ended and must run again: the story was sent back, the worker was lost, or belongs to an earlier
+    /// list.
     Again,
     /// Its loop has ended without an approved story, or its branch cannot be merged; the reason.
     Failed(String),

@@ -39,7 +39,8 @@ fn each_state_leads_to_one_step() {
     let failed = ChildState::Failed("it was killed".into());
     let spawn = |id: &str| ParallelStep::Spawn(id.into());
     let merge = |id: &str| ParallelStep::Merge(id.into());
-    let cases: &[(&str, &[(&str, &ChildState)], ParallelLimits, ParallelStep)] = &[
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a ChildState)], ParallelLimits, ParallelStep);
+    let cases: &[Case<'_>] = &[
         ("", &[], two, spawn("B")),
         ("", &[("B", &working)], two, spawn("A")),
         ("", &[("A", &working), ("B", &working)], two, ParallelStep::Wait),
