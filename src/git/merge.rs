@@ -87,7 +87,8 @@ pub(crate) async fn finish_merge(tree: &Path, message: &str) -> Result<()> {
 /// git's message.
 pub(crate) async fn commit_all(tree: &Path, message: &str, file: Option<&str>) -> Result<()> {
     run(tree, "cannot stage the changes", &["add", "--all", "--", file.unwrap_or(".")]).await?;
-    let mut args = vec!["commit", "--quiet", "--no-verify", "-m", message];
+    // A change that git cannot stage, such as one in a submodule, leaves nothing to commit.
+    let mut args = vec!["commit", "--quiet", "--no-verify", "--allow-empty", "-m", message];
     args.extend(file.map(|_| "--"));
     args.extend(file);
     run(tree, "cannot commit", &args).await
