@@ -8,7 +8,7 @@
 //! It writes the start of the daemon's log and which release it has reported ([`connect`]), PROMPT.md and TODO.md or
 //! the files of a task list (`ralph init`), task lists (`ralph tasks import`, `ralph tasks export`), and a new settings
 //! file (`config edit`). Everything else is on the wire.
-//! Commands that work without a daemon are not here: [`crate::session`], [`crate::hooks`], [`crate::doctor`],
+//! [`crate::stories`] uses [`connect`] too. Commands that work without a daemon are not here: [`crate::session`], [`crate::hooks`], [`crate::doctor`],
 //! [`crate::demo`], [`crate::archive`]. Deliberately absent: the daemon's files, git, and ending processes (except an
 //! old daemon, in `daemon restart`).
 
@@ -22,7 +22,7 @@ pub mod completion;
 pub mod connect;
 
 mod batch;
-mod call;
+pub(crate) mod call;
 mod context;
 mod daemon;
 mod evidence;
@@ -32,7 +32,7 @@ mod new_lines;
 mod pages;
 mod ralph;
 mod report;
-mod spawn_params;
+pub(crate) mod spawn_params;
 mod subscription;
 mod tail;
 mod task_list;

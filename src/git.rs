@@ -7,6 +7,9 @@
 //! exception: git removes a worktree with submodules only with `--force`. Right before that, swarm checks everything
 //! in the worktree, its submodules included.
 //!
+//! [`merge`] also merges and commits, but only in worktrees that swarm made for `--jobs`, and undoes there the merges
+//! that it began.
+//!
 //! The reflog of a branch that swarm made begins with [`MADE_BY`]. A branch without that line is the user's and is
 //! kept when its worktree is removed.
 
@@ -31,6 +34,7 @@ mod ignored;
 mod leftovers;
 mod listing;
 mod losses;
+mod merge;
 mod own_paths;
 mod repo;
 mod run;
@@ -46,6 +50,10 @@ pub(crate) use clear::clear_snapshots;
 pub(crate) use ignored::{ignored, tracked};
 pub(crate) use leftovers::{Leftover, is_merged, leftovers, version};
 pub(crate) use losses::losses;
+pub(crate) use merge::{
+    begin_merge, commit_all, count_subjects, current_branch, delete_merged, finish_merge, git_dir,
+    is_merging, merge_base, stage, text_at, uncommitted, undo_merge, untracked,
+};
 pub(crate) use own_paths::{PathsCommit, commit_days, commit_paths};
 use repo::{Repo, check_branch, same_path};
 pub(crate) use run::is_below_ours;

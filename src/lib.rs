@@ -7,7 +7,7 @@
 //! # Architecture
 //!
 //! ```text
-//! main -> cli, client, session, daemon -> hooks, loops -> protocol, store, tmux, git, checks -> swarm-state
+//! main -> cli, stories, client, session, daemon -> hooks, loops -> protocol, store, tmux, git, checks -> swarm-state
 //! ```
 //!
 //! The daemon's supervisor keeps a slot for each worker. A request or a notice from outside becomes an event, the
@@ -37,6 +37,7 @@
 //! * [`loops`], [`checks`]: baseline, contract and verdict of an iteration
 //! * [`hooks`], [`session`]: hooks in an agent's settings, and loops in an agent's own session
 //! * [`ralph`]: a loop as a library
+//! * [`stories`]: runs the stories of a task list at the same time, and merges them
 //! * [`procs`], [`descriptors`], `environ`, `shell`, `duration`, `since`, `loop_setting`: processes, descriptors,
 //!   environments, shell words, durations, times, settings of a loop
 //! * `runtime`: the runtime and the signals of a command
@@ -79,6 +80,7 @@ mod shell;
 mod signed;
 mod since;
 pub mod store;
+pub mod stories;
 mod task_files;
 pub mod tmux;
 pub mod wrapper;

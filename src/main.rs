@@ -9,7 +9,7 @@ use swarm::cli::{Cli, Command, DaemonArgs, DaemonCommand, RalphArgs, RalphComman
 use swarm::out::{CommandResult, Failure, Out};
 use swarm::paths::Paths;
 use swarm::settings::Settings;
-use swarm::{archive, cli, client, daemon, demo, doctor, hooks, session, store, wrapper};
+use swarm::{archive, cli, client, daemon, demo, doctor, hooks, session, store, stories, wrapper};
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
@@ -21,6 +21,7 @@ fn main() -> ExitCode {
             0
         }
         (Some("__demo-agent"), _) => demo::agent::main(),
+        (Some("__stories"), _) => stories::main(Out::from_env()),
         // A hook is not parsed by clap: the exit status of a usage error would keep the agent from ending its turn.
         (Some("hook"), event) if event.is_none_or(|event| event != "--help" && event != "-h") => {
             hook(args.get(2..).unwrap_or_default().to_vec())

@@ -25,7 +25,7 @@ pub use output::{Lines, LogsParams, PeekParams, Peeked, RUNNING, is_run_header};
 pub use ralph::{Changed, Cleaned, RalphCleanParams, RalphSetParams, RalphView, ResumeParams};
 pub use report::{Approved, DiffParams, DiffView, Report, ReportParams, RestoreParams, Restored, Watched};
 pub use service::{DaemonStopped, DaemonView};
-pub use spawn::{RalphParams, RespawnParams, SpawnParams, Spawned};
+pub use spawn::{RalphParams, RespawnParams, SpawnParams, Spawned, StoriesPlan};
 pub use workers::{
     AttachView, CleanParams, ClearedSnapshots, Forgotten, KillParams, Killed, Listing, RestartView,
     SendParams, Sent, TmuxView, WorkerView,

@@ -41,6 +41,24 @@ With --detach, the command returns when the first agent runs. With --check or --
 swarm first runs the checks to see which of them fail already (the baseline). `swarm why NAME` shows whether the \
 agent started.
 
+Parallel stories:
+With --ralph-dir DIR --jobs N, worker NAME is not a loop. It coordinates the stories in a worktree of its own, on \
+branch swarm/NAME, and starts a worker NAME-STORY for each story that is ready: a loop that works on this story only, \
+in its own worktree. A story is ready when the stories that it depends on are merged. Commit the files of DIR first: \
+the worktrees start from the last commit. Your own directory does not change.
+
+When a story is approved, swarm merges its branch into swarm/NAME and runs the story's checks and each --check on the \
+result. After a conflict or a failed check, swarm undoes the merge and sends the story back to its worker with the \
+reason, at most three times. swarm itself merges the task list and progress.txt. The committer is the one of your git \
+configuration.
+
+When a story fails, the others continue, except those that depend on it. The command exits with 0 when every story is \
+merged, otherwise with 1. Its last lines name the branch and the stories that failed. swarm then removes the worktrees \
+and branches of merged stories if nothing would be lost. Merge branch swarm/NAME when you are satisfied.
+
+Ctrl-C ends only this command. `swarm kill NAME` also kills the stories' workers, and `swarm respawn NAME` continues \
+with the stories that are left. -n and limits such as --max-cost apply to each story.
+
 Permissions:
 Nobody answers a permission dialog while you are away. Give the agent its permissions with an option of its command, \
 or in its settings. swarm warns about a loop of a known agent that has neither:
@@ -82,6 +100,7 @@ Examples:
       claude --dangerously-skip-permissions
   swarm spawn --name agent --ralph --prompt-file PROMPT.md -n 10 -d -- \\
       codex --full-auto
+  swarm spawn --name checkout --ralph --ralph-dir ralph --jobs 3 -- claude
   swarm spawn --name web --restart on-failure --max-restarts 5 -- npm run dev";
 
 /// `swarm spawn`
@@ -208,6 +227,8 @@ impl ValueEnum for Restart {
             Some(when @ RestartWhen::OnFailure) => {
                 PossibleValue::new(when.as_str()).help("After every end except exit status 0")
             }
+            // Only for the program of --jobs.
+            Some(RestartWhen::OnAbnormal) => return None,
             Some(when @ RestartWhen::Always) => PossibleValue::new(when.as_str()).help("After every end"),
         })
     }

@@ -42,6 +42,16 @@ pub struct TaskListArgs {
         conflicts_with = "skip_review"
     )]
     pub reviewer: Option<String>,
+    /// Run up to N stories at the same time, each in a worktree
+    ///
+    /// Each story gets a worker NAME-STORY, which implements and reviews only this story. Worker NAME starts them and
+    /// merges approved stories into its branch, swarm/NAME. The section PARALLEL STORIES has the rules. --jobs implies
+    /// --worktree; with 1, the stories run one after another in one loop.
+    #[arg(hide_short_help = true, long, value_name = "N", requires = "ralph_dir", conflicts_with_all = ["allow_preexisting", "stream"], value_parser = whole(1..=64_u32))]
+    pub jobs: Option<u32>,
+    /// Start no new story while K stories wait for a review
+    #[arg(hide_short_help = true, long, value_name = "K", requires = "jobs", conflicts_with = "skip_review", value_parser = whole(1..=64_u32))]
+    pub max_in_review: Option<u32>,
     /// Model of the agent
     #[arg(hide_short_help = true, short, long, value_name = "MODEL", requires = "ralph")]
     pub model: Option<String>,

@@ -36,7 +36,7 @@ pub(super) async fn call<T: DeserializeOwned>(paths: &Paths, request: &Call, lim
 }
 
 /// Returns an id for a request that is unique on this machine.
-pub(super) fn request_name() -> String {
+pub(crate) fn request_name() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{}-{:x}", std::process::id(), now.as_nanos())
 }

@@ -241,6 +241,11 @@ fn gates(gates: &Gates) -> Value {
     fields.fill(&["clean_check", "protect_tests", "no_canary"], false);
     fields.remove("runners");
     fields.set("final_tries", gates.rooms.final_tries);
+    if let Some(tasks) = &gates.tasks {
+        let mut gate = Fields::of(tasks);
+        gate.fill(&["story"], Value::Null);
+        fields.set("tasks", gate.into_value());
+    }
     fields.into_value()
 }
 

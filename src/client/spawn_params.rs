@@ -19,7 +19,7 @@ use swarm_state::test_gates::{OwnCanary, ReportFile, TestGates, TestGatesError};
 
 use super::call::request_name;
 use super::context::ClientContext;
-use super::task_list::{agent_command, reviewer, task_gate};
+use super::task_list::{agent_command, is_parallel, reviewer, task_gate, with_coordinator};
 use super::typed_path::{absolute, directory, prompt_file};
 use crate::cli::{BudgetArgs, GateArgs, RoomArgs, Spawn};
 use crate::error::{Error, ErrorCode, Result};
@@ -82,7 +82,7 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         warnings.push(warning);
     }
     let env = env::build(std::env::vars_os(), &args.env, warnings)?;
-    Ok(SpawnParams {
+    let params = SpawnParams {
         name: args.name.as_ref().map(ToString::to_string),
         profile,
         cmd,
@@ -103,7 +103,9 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         ralph,
         restart,
         request: Some(request_name()),
-    })
+        parent: None,
+    };
+    if is_parallel(&args.tasks) { with_coordinator(&args.tasks, params) } else { Ok(params) }
 }
 
 /// The warning for a promise that the output of one of the agent's tools could contain too.
@@ -116,6 +118,11 @@ fn weak_promise(args: &Spawn, profile: &Profile, cmd: &[String]) -> Option<Strin
             profile.name
         )
     })
+}
+
+/// Returns the environment of this process, without variables that would mislead an agent.
+pub(crate) fn own_env() -> Result<BTreeMap<String, String>> {
+    Ok(env::build(std::env::vars_os(), &[], &mut vec![])?.values)
 }
 
 /// Returns the variables that `--env` names, with the caller's value where `--env` has none.

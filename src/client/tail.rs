@@ -47,11 +47,19 @@ impl OutputTail {
     /// As [`Client::call`].
     pub(super) async fn from_start(name: &str, client: &mut Client) -> Result<Self> {
         let mut tail = Self::new(name);
-        let peeked = tail.peek(client, FEW_LINES).await?;
+        let mut peeked = tail.peek(client, FEW_LINES).await?;
+        // An earlier worker of this name may have left a log.
+        let log = loop {
+            let log = tail.log(client, MANY_LINES).await?;
+            let now = tail.peek(client, FEW_LINES).await?;
+            // Otherwise a run ended in between, and the log may have it or not.
+            if (now.run, now.live) == (peeked.run, peeked.live) {
+                break log;
+            }
+            peeked = now;
+        };
         tail.run = peeked.run;
         let over = peeked.run.saturating_sub(u64::from(peeked.live));
-        // An earlier worker of this name may have left a log.
-        let log = tail.log(client, MANY_LINES).await?;
         let mut earlier = log.iter().filter(|line| is_run_header(line)).rev();
         tail.last_header = earlier.nth(usize::try_from(over).unwrap_or(usize::MAX)).cloned();
         Ok(tail)

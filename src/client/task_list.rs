@@ -1,23 +1,61 @@
-//! Builds the parts of a spawn that a task list needs: the gate, the model and the permissions of the agent.
+//! Builds the parts of a spawn that a task list needs: the gate, the model and the permissions of the agent, and
+//! the coordinator of `--jobs`.
 //!
 //! Used by [`super::spawn_params`].
 
 use std::path::Path;
 
+use swarm_state::model::{PromptVia, RestartSpec, RestartWhen};
 use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
-use swarm_state::spec::ReviewerSpec;
+use swarm_state::spec::{Prompt, ReviewerSpec};
 use swarm_state::tasks::gate::TaskGate;
 use swarm_state::tasks::{REVIEW_CAP, ReviewOptions};
 
 use super::typed_path::absolute;
 use crate::cli::TaskListArgs;
-use crate::error::{Error, Result};
-use crate::paths;
+use crate::error::{Error, ErrorCode, Result};
+use crate::paths::{self, Paths};
+use crate::protocol::{SpawnParams, StoriesPlan};
 use crate::settings::Settings;
 
 /// The tag that an agent prints when it believes that every story is approved, unless `--promise` sets another.
 const TASKS_PROMISE: &str = "COMPLETE";
+
+/// How often in a row the daemon restarts a coordinator that was killed.
+const COORDINATOR_RESTARTS: u32 = 10;
+
+/// Whether stories run at the same time.
+pub(super) fn is_parallel(args: &TaskListArgs) -> bool {
+    args.jobs.is_some_and(|jobs| jobs > 1)
+}
+
+/// The worker that runs the stories of a task list at the same time. `child` is the loop of one story.
+pub(super) fn with_coordinator(args: &TaskListArgs, child: SpawnParams) -> Result<SpawnParams> {
+    // The copy stays when swarm is upgraded.
+    let helper = Paths::from_env()?.helper();
+    let program = if helper.is_file() { helper } else { paths::own_program()? };
+    let program = program.into_os_string().into_string();
+    let program = program.map_err(|_| Error::invalid("the path of swarm's program is not UTF-8"))?;
+    let coordinator = SpawnParams {
+        cmd: vec![program, "__stories".into()],
+        prompt_via: PromptVia::Stdin,
+        profile: Profile::generic(),
+        worktree: Some(child.worktree.clone().unwrap_or_default()),
+        ready_wait: false,
+        done_pattern: None,
+        record: false,
+        ralph: None,
+        restart: Some(RestartSpec { when: RestartWhen::OnAbnormal, max_restarts: COORDINATOR_RESTARTS }),
+        ..child.clone()
+    };
+    let child =
+        SpawnParams { name: None, env: [].into(), worktree: None, replace: false, request: None, ..child };
+    let plan = StoriesPlan { child, jobs: args.jobs.unwrap_or(1), max_in_review: args.max_in_review };
+    let plan = serde_json::to_string(&plan);
+    let plan = plan.map_err(|e| Error::new(ErrorCode::Internal, format!("cannot write the plan: {e}")))?;
+    Ok(SpawnParams { prompt: Prompt::Text(plan), ..coordinator })
+}
 
 /// The gate of a task list; `None` without `--ralph-dir`. `root` is the worker's directory.
 pub(super) fn task_gate(args: &TaskListArgs, promise: Option<&str>, root: &Path) -> Result<Option<TaskGate>> {
@@ -40,7 +78,7 @@ pub(super) fn task_gate(args: &TaskListArgs, promise: Option<&str>, root: &Path)
     })?;
     let review_cap = args.review_cap.map_or(REVIEW_CAP, u64::from);
     let review = ReviewOptions { skip_review: args.skip_review, review_cap };
-    Ok(Some(TaskGate { dir: dir.to_owned(), review, promise }))
+    Ok(Some(TaskGate { dir: dir.to_owned(), review, promise, story: None }))
 }
 
 /// The agent that reviews stories; `None` for the agent itself.

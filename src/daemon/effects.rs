@@ -174,13 +174,16 @@ impl Supervisor {
         }
         let Some(slot) = self.slots.get_mut(name).filter(|s| s.engine.is_stopped()) else { return };
         let mut afters = std::mem::take(&mut slot.waiting.after_stop);
+        if slot.engine.is_killed() && !afters.is_empty() {
+            self.kill_children(name);
+        }
         // Kills are answered first, while the name still belongs to the worker that they ended.
         let is_kill = |after: &AfterStop| matches!(after, AfterStop::Killed(..));
         let killed = afters.iter().any(is_kill);
         afters.sort_by_key(|after| !is_kill(after));
         for after in afters {
             match after {
-                AfterStop::Killed(params, reply) => self.finish_kill(name, params, reply),
+                AfterStop::Killed(params, reply) => self.finish_kill(params, reply),
                 // The caller was authorized when the request arrived.
                 AfterStop::Replace(params, reply) => self.spawn(*params, None, reply),
                 AfterStop::Respawn(wish) if killed => wish.refuse_killed(),

@@ -56,6 +56,7 @@ fn worker(slot: &Slot) -> WorkerView {
         ended: engine.ended_by_swarm(),
         outage: engine.outage().map(|outage| outage.kind),
         raise: limits_to_raise(slot),
+        parent: spec.parent.clone(),
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use swarm_state::budget::Budgets;
 use swarm_state::gates::Gates;
 use swarm_state::model::{
-    PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec, default_question_timeout, is_default,
+    PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec, WorkerName, default_question_timeout, is_default,
 };
 use swarm_state::profiles::Profile;
 use swarm_state::spec::{Prompt, ReviewerSpec, WorktreeSpec};
@@ -62,6 +62,20 @@ pub struct SpawnParams {
     /// nothing is spawned twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
+    /// The worker that coordinates this one. When it is killed, so is this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<WorkerName>,
+}
+
+/// The input of the coordinator of `--jobs`, on its standard input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoriesPlan {
+    /// The loop of one story, without its name, its directory and its environment.
+    pub child: SpawnParams,
+    /// The most stories that run at the same time.
+    pub jobs: u32,
+    /// No new story starts while this many wait for a review.
+    pub max_in_review: Option<u32>,
 }
 
 /// The settings of a loop.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use swarm_state::ignored::IgnoredFiles;
-use swarm_state::model::{RestartWhen, Status, Worktree, is_default};
+use swarm_state::model::{RestartWhen, Status, WorkerName, Worktree, is_default};
 use swarm_state::removal::Permission;
 
 use crate::error::Error;
@@ -84,6 +84,9 @@ pub struct WorkerView {
     /// Absent if it cannot continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raise: Option<Vec<String>>,
+    /// The worker that coordinates this one; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<WorkerName>,
 }
 
 /// The fields of a worker's metadata. Fields that this version does not know are ignored.

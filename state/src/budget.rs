@@ -156,13 +156,11 @@ pub enum AfterRun {
 /// exit status 0.
 pub(crate) fn after_run(spec: RestartSpec, failures: u32) -> AfterRun {
     match (spec.when, failures) {
-        (RestartWhen::OnFailure, 0) => AfterRun::Over,
+        (RestartWhen::OnFailure | RestartWhen::OnAbnormal, 0) => AfterRun::Over,
         (RestartWhen::Always, 0) if spec.max_restarts == 0 => AfterRun::Over,
         (RestartWhen::Always, 0) => AfterRun::Again(RESTART_DELAY),
-        (RestartWhen::OnFailure | RestartWhen::Always, n) if n > spec.max_restarts => {
-            AfterRun::GiveUp(spec.max_restarts)
-        }
-        (RestartWhen::OnFailure | RestartWhen::Always, n) => AfterRun::Again(backoff(n)),
+        (_, n) if n > spec.max_restarts => AfterRun::GiveUp(spec.max_restarts),
+        (_, n) => AfterRun::Again(backoff(n)),
     }
 }
 

@@ -24,6 +24,8 @@
 //! * **watched file** – a file whose change needs approval before an iteration counts
 //! * **layer** – one way to detect a check that passes without the work; **proof** – the result of testing it
 //! * **task list** – `tasks.json`; **story** – an entry in it; **mode** – implement, review or review-fix
+//! * **coordinator** – the worker of `--jobs`: it starts a worker for each story and merges their branches into its
+//!   own, the **integration branch**
 //! * **canary** – a test that must fail, added by swarm to prove that a check can fail
 //! * **replay** – a run of checks in a room with old files, which must fail
 //! * **held-out check** – a check whose files the agent cannot see, run last

@@ -219,6 +219,8 @@ pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 pub enum RestartWhen {
     /// After every end but exit status 0.
     OnFailure,
+    /// After an end without an exit status: by a signal, or an unknown one.
+    OnAbnormal,
     /// After every end.
     Always,
 }
@@ -228,6 +230,7 @@ impl RestartWhen {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OnFailure => "on-failure",
+            Self::OnAbnormal => "on-abnormal",
             Self::Always => "always",
         }
     }

@@ -79,6 +79,9 @@ pub struct WorkerSpec {
     /// Present for a plain worker that is started again after its end.
     #[serde(default)]
     pub restart: Option<RestartSpec>,
+    /// The worker that coordinates this one. When it is killed, so is this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<WorkerName>,
 }
 
 impl WorkerSpec {
@@ -103,6 +106,7 @@ impl WorkerSpec {
             size: DEFAULT_SIZE,
             ralph: None,
             restart: None,
+            parent: None,
         }
     }
 }

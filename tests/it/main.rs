@@ -73,6 +73,7 @@ mod strange;
 mod submodules;
 mod survivors;
 mod sweeping;
+mod task_jobs;
 mod task_loops;
 mod task_stops;
 mod tasks_archive;

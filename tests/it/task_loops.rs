@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use crate::world::{Ran, World};
 
 /// A project with a task list, and a scripted agent that works on it.
-struct Project {
-    world: World,
-    agent: PathBuf,
+pub(crate) struct Project {
+    pub(crate) world: World,
+    pub(crate) agent: PathBuf,
 }
 
 /// A story with its first values.
-fn story(id: &str) -> Value {
+pub(crate) fn story(id: &str) -> Value {
     json!({
         "id": id, "title": format!("Title of {id}"), "description": "", "acceptanceCriteria": ["It works"], "priority": 1,
         "passes": false, "reviewStatus": null, "reviewCount": 0, "reviewFeedback": "", "notes": "", "dependsOn": [],
@@ -22,7 +22,7 @@ fn story(id: &str) -> Value {
 }
 
 impl Project {
-    fn new(stories: &[Value]) -> Self {
+    pub(crate) fn new(stories: &[Value]) -> Self {
         let world = World::new();
         let agent = world.path("agent");
         fs::create_dir_all(&agent).unwrap();
@@ -41,13 +41,13 @@ impl Project {
         project
     }
 
-    fn git(&self, args: &[&str]) -> Ran {
+    pub(crate) fn git(&self, args: &[&str]) -> Ran {
         let mut git = self.world.command("git");
         git.args(args);
         self.world.run(git).ok()
     }
 
-    fn path(&self, file: &str) -> PathBuf {
+    pub(crate) fn path(&self, file: &str) -> PathBuf {
         self.world.work().join(file)
     }
 
@@ -120,7 +120,7 @@ impl Project {
     }
 }
 
-fn script() -> PathBuf {
+pub(crate) fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/fake-story-agent.pl")
 }
 

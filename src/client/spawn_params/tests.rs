@@ -166,3 +166,33 @@ fn a_restart_policy_is_for_plain_workers() {
     let error = check(&both, &Settings::default()).0.unwrap_err();
     assert_eq!((error.code, error.hint.is_some()), (ErrorCode::Usage, true));
 }
+
+#[test]
+fn jobs_make_a_coordinator_with_the_loop_of_a_story() {
+    let dir = tempfile::tempdir().unwrap();
+    let ralph = dir.path().join("ralph");
+    std::fs::create_dir(&ralph).unwrap();
+    std::fs::write(ralph.join("prompt.md"), "Do it\n").unwrap();
+    let cwd = dir.path().display().to_string();
+    let spawn = |more: &[&str]| {
+        let fixed = ["--name", "l", "--cwd", &cwd, "--ralph", "--ralph-dir", "ralph", "--check", "true"];
+        taken(&[&fixed[..], more, &["--env", "KEY=s3cr3t", "--", "c"]].concat(), &Settings::default())
+    };
+    let one = spawn(&["--jobs", "1"]);
+    assert!(one.ralph.is_some() && one.worktree.is_none());
+    let coordinator = spawn(&["--jobs", "3", "--max-in-review", "2"]);
+    assert_eq!(coordinator.cmd.last().map(String::as_str), Some("__stories"));
+    assert_eq!(coordinator.restart.map(|restart| restart.when), Some(RestartWhen::OnAbnormal));
+    assert!(coordinator.ralph.is_none() && coordinator.worktree.is_some());
+    assert_eq!(coordinator.env.get("KEY").map(String::as_str), Some("s3cr3t"));
+    let Prompt::Text(plan) = &coordinator.prompt else { panic!("no plan") };
+    assert!(!plan.contains("s3cr3t"), "{plan}");
+    let plan: crate::protocol::StoriesPlan = serde_json::from_str(plan).unwrap();
+    assert_eq!((plan.jobs, plan.max_in_review), (3, Some(2)));
+    assert_eq!(plan.child.cmd, ["c"]);
+    assert_eq!(plan.child.ralph.unwrap().gates.checks, ["true"]);
+    for wrong in [&["--jobs", "0"][..], &["--max-in-review", "2"], &["--jobs", "2", "--allow-preexisting"]] {
+        let fixed = ["swarm", "spawn", "--ralph", "--ralph-dir", "ralph"];
+        assert!(Cli::try_parse_from(fixed.iter().chain(wrong).chain(&["--", "c"])).is_err(), "{wrong:?}");
+    }
+}

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use swarm_state::model::PromptVia;
+use swarm_state::model::{PromptVia, Status};
+use tokio::time::sleep;
 
 use crate::cli::{PageFormat, Spawn};
 use crate::client::connect::SLOW_TIMEOUT;
 use crate::client::context::ClientContext;
+use crate::client::pages::{LOG_POLL_INTERVAL, is_disconnected, worker_status};
 use crate::client::spawn_params::{load_settings, params, spawn_line};
+use crate::client::tail::OutputTail;
 use crate::client::task_list_file::TaskListFile;
 use crate::client::{follow, json};
 use crate::out::CommandResult;
@@ -16,6 +19,11 @@ use crate::protocol::{Call, SpawnParams, Spawned};
 pub(super) async fn run(ctx: &ClientContext, args: Spawn) -> CommandResult {
     let settings = load_settings(ctx)?;
     let mut warnings = Vec::new();
+    let is_parallel = args.tasks.jobs.is_some_and(|jobs| jobs > 1);
+    if is_parallel {
+        // The daemon's copy of this program exists afterwards.
+        ctx.connect().await?;
+    }
     let params = params(&args, &settings, &mut warnings)?;
     for warning in &warnings {
         ctx.out.warn(warning);
@@ -33,7 +41,36 @@ pub(super) async fn run(ctx: &ClientContext, args: Spawn) -> CommandResult {
         detach: args.detach,
         stream: args.ralph.stream || streams_itself,
     };
-    print_and_follow(ctx, &spawned, report).await
+    let printed = print_and_follow(ctx, &spawned, report).await;
+    match printed {
+        Ok(0) if is_parallel && !args.detach => follow_output(ctx, &spawned.worker.name, args.format).await,
+        printed => printed,
+    }
+}
+
+/// Prints the output of a coordinator until it ends. Returns its exit status.
+async fn follow_output(ctx: &ClientContext, name: &str, format: PageFormat) -> CommandResult {
+    let mut client = ctx.connect().await?;
+    let mut tail = OutputTail::from_start(name, &mut client).await?;
+    let mut ended = None;
+    loop {
+        // The status is read before the lines: when the worker has ended, the lines are complete.
+        let status = worker_status(ctx, &mut client, name).await?.map(|worker| worker.status);
+        let lines = match tail.poll(&mut client).await {
+            Err(error) if is_disconnected(&error) => continue,
+            lines => lines?,
+        };
+        match format {
+            PageFormat::Text => ctx.out.lines(&lines)?,
+            PageFormat::Json => lines.iter().for_each(|line| ctx.out.note(line)),
+        }
+        match (status, ended) {
+            (Some(status), _) if status.is_live() => sleep(LOG_POLL_INTERVAL).await,
+            // The pane may have been open still. The last line of an open pane counts after two equal polls.
+            (status, None) => ended = Some(status),
+            (status, Some(_)) => return Ok(u8::from(status != Some(Status::Done))),
+        }
+    }
 }
 
 /// Whether the prompt is pasted, as for an agent with a terminal interface.

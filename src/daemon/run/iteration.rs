@@ -133,7 +133,7 @@ impl IterationRun<'_> {
         for warning in &begun.warnings {
             self.context.report(RunReport::Warning(warning.clone()));
         }
-        self.context.report(RunReport::Notice(begun.notice(count.0, gate.review.skip_review)));
+        self.context.report(RunReport::Notice(begun.notice(count.0, gate)));
         Ok(loop_run.turn_prompt(gate, &begun, base, count, &task).await)
     }
 

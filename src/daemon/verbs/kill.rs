@@ -9,6 +9,7 @@ use crate::daemon::busy::BusyKind;
 use crate::daemon::legacy;
 use crate::daemon::messages::{AfterStop, Job, RunReport, WorktreeRemoval};
 use crate::daemon::reply::Reply;
+use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode};
 use crate::protocol::{KillParams, Killed};
@@ -37,11 +38,26 @@ impl Supervisor {
     }
 
     /// Removes the worktree of a worker that has ended, and answers.
-    pub(crate) fn finish_kill(&mut self, name: &WorkerName, params: KillParams, reply: Reply) {
-        self.finish_kill_of(name, params, reply, false);
+    pub(crate) fn finish_kill(&mut self, params: KillParams, reply: Reply) {
+        match self.find(&params.name).map(|(name, _)| name) {
+            Ok(name) => self.finish_kill_of(&name, params, reply, false),
+            Err(error) => reply.refuse(error),
+        }
+    }
+
+    /// Kills the live workers that a worker coordinates. Returns one of them.
+    pub(crate) fn kill_children(&mut self, name: &WorkerName) -> Option<WorkerName> {
+        let is_child = |slot: &&Slot| slot.spec.parent.as_ref() == Some(name) && !slot.engine.is_stopped();
+        let children: Vec<WorkerName> =
+            self.slots.values().filter(is_child).map(|slot| slot.spec.name.clone()).collect();
+        children.iter().for_each(|child| self.step(child, Event::Kill));
+        children.into_iter().find(|child| self.slots.get(child).is_some_and(|slot| !slot.engine.is_stopped()))
     }
 
     fn finish_kill_of(&mut self, name: &WorkerName, params: KillParams, reply: Reply, already: bool) {
+        if let Some(child) = self.kill_children(name).and_then(|child| self.slots.get_mut(&child)) {
+            return child.waiting.after_stop.push(AfterStop::Killed(params, reply));
+        }
         let tenant = self.refuse_shared_worktree(name);
         let Some(slot) = self.slots.get_mut(name) else { return };
         let mut killed = Killed { already, forced: slot.waiting.forced.clone(), ..Killed::default() };

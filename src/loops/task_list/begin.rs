@@ -46,14 +46,15 @@ pub(crate) struct BegunTurn {
 
 impl BegunTurn {
     /// The notice of the start.
-    pub(crate) fn notice(&self, iteration: u32, skip_review: bool) -> Entry {
+    pub(crate) fn notice(&self, iteration: u32, gate: &TaskGate) -> Entry {
+        let (done, total) = gate.count(&self.list);
         Entry::StoryStarted {
             iteration,
             mode: self.turn.mode,
             story: self.turn.story.clone(),
             title: self.turn.title.clone(),
-            done: self.list.done(skip_review) as u64,
-            total: self.list.stories().len() as u64,
+            done,
+            total,
         }
     }
 }
@@ -82,12 +83,12 @@ impl LoopRun {
             }
             None => read_text(&self.task_file(gate, PRD_FILE)),
         };
-        let turn = match list.select(gate.review.skip_review) {
+        let turn = match gate.select(&list) {
             Selection::Work(mode, story) => {
                 TaskTurn { mode, story: story.id.clone(), title: story.title.clone() }
             }
             Selection::AllDone => return Err(NoTurn::AllDone),
-            Selection::Blocked => return Err(NoTurn::Blocked(list.blocked_because())),
+            Selection::Blocked => return Err(NoTurn::Blocked(gate.blocked_because(&list))),
         };
         let record =
             TaskRecord { before: list.to_text(), after: None, prd, turn: Some(turn.clone()), is_open: false };

@@ -40,8 +40,8 @@ pub(crate) fn check_task_files(cwd: &Path, gate: &TaskGate) -> Result<TaskList> 
     {
         return Err(refuse(broken.message.clone()));
     }
-    match list.select(gate.review.skip_review) {
-        Selection::Blocked => Err(refuse(list.blocked_because())),
+    match gate.select(&list) {
+        Selection::Blocked => Err(refuse(gate.blocked_because(&list))),
         Selection::Work(..) | Selection::AllDone => Ok(list),
     }
 }

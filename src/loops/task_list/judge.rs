@@ -52,6 +52,9 @@ impl LoopRun {
         let now = read_text(&self.task_file(gate, TASKS_FILE));
         let edited = Edited { mode: turn.mode, selected: &turn.story, before: &before, now: now.as_deref() };
         let mut enforced = enforce(edited, gate.review);
+        if let Some(only) = &gate.story {
+            enforced.keep_only(only, &before);
+        }
         enforced.remarks.extend(self.restore_prd(gate, &record)?);
         let story = enforced.list.story(&turn.story).cloned();
         let old = before.story(&turn.story).map(|story| story.review);
@@ -67,7 +70,7 @@ impl LoopRun {
         }
         self.store_list(gate, &enforced, now.as_deref())?;
         on_step(Step::Reached("list"));
-        let mut tasks = TaskVerdict::of(turn, &enforced, gate.review.skip_review);
+        let mut tasks = TaskVerdict::of(turn, &enforced, gate);
         tasks.checks = checks;
         self.write_task_record(&TaskRecord { after: Some(enforced.list.to_text()), ..record })?;
         Ok(Some(tasks))
@@ -112,7 +115,7 @@ impl LoopRun {
         self.write_text(&self.task_file(gate, TASKS_FILE), &list.to_text())?;
         self.write_task_record(&TaskRecord { after: Some(list.to_text()), ..record })?;
         if let Some(tasks) = &mut verdict.tasks {
-            tasks.done = list.done(gate.review.skip_review) as u64;
+            (tasks.done, tasks.total) = gate.count(&list);
             tasks.status = list.story(&id).and_then(|story| story.review.review_status);
             tasks.undone.push(format!("story {id} was sent back, because a gate of the loop does not hold"));
         }

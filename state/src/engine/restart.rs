@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Effect, Now, Phase, Policy, Worker};
 use crate::budget::{self, AfterRun};
-use crate::model::{Exit, RestartSpec};
+use crate::model::{Exit, RestartSpec, RestartWhen};
 use crate::notice::{Entry, IterationExit, StopReason};
 
 /// A restart policy and its counters.
@@ -128,7 +128,11 @@ impl Worker {
         now: Now,
     ) -> Vec<Effect> {
         let run = self.run.0;
-        let Some(restarts) = &mut self.restarts else { return self.stop(end) };
+        let has_status = matches!(exit, IterationExit::Exit(Exit::Code(_)));
+        let is_final = |spec: RestartSpec| spec.when == RestartWhen::OnAbnormal && has_status;
+        let Some(restarts) = self.restarts.as_mut().filter(|restarts| !is_final(restarts.spec)) else {
+            return self.stop(end);
+        };
         restarts.failures = if end.is_success() { 0 } else { restarts.failures.saturating_add(1) };
         let (attempt, limit) = (restarts.failures, restarts.spec.max_restarts);
         let next = budget::after_run(restarts.spec, attempt);

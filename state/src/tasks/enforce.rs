@@ -35,6 +35,21 @@ pub struct Enforced {
     pub changed: Option<String>,
 }
 
+impl Enforced {
+    /// Undoes all changes of other stories, for a loop that works on one story only.
+    pub fn keep_only(&mut self, id: &str, before: &TaskList) {
+        for other in before.stories().iter().filter(|other| other.id != id) {
+            if self.list.raw(&other.id) == before.raw(&other.id) {
+                continue;
+            }
+            self.list.restore_story(&other.id, before);
+            self.remarks
+                .push(format!("story {} was changed and was restored: this loop works on {id}", other.id));
+        }
+        self.changed.take_if(|changed| changed != id);
+    }
+}
+
 /// Judges the edits of an iteration.
 pub fn enforce(edited: Edited<'_>, options: ReviewOptions) -> Enforced {
     let before = edited.before;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::enforce::Enforced;
+use super::selection::Selection;
 use super::{IterationMode, ReviewOptions, ReviewStatus, Story, TaskList};
 use crate::check_result::CheckResult;
 use crate::promise::Promise;
@@ -17,12 +18,43 @@ pub struct TaskGate {
     pub review: ReviewOptions,
     /// The tag that an agent prints when it believes that every story is approved. The list alone decides.
     pub promise: Promise,
+    /// The only story that the loop works on; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub story: Option<String>,
 }
 
 impl TaskGate {
     /// The path of the list, relative to the worker's directory.
     pub fn file(&self) -> String {
         format!("{}/{TASKS_FILE}", self.dir)
+    }
+
+    /// The next work.
+    pub fn select<'a>(&self, list: &'a TaskList) -> Selection<'a> {
+        let skip_review = self.review.skip_review;
+        let Some(id) = &self.story else { return list.select(skip_review) };
+        let ready = list.ready(skip_review).into_iter().find(|(_, story)| story.id == *id);
+        match (ready, list.story(id)) {
+            (Some((mode, story)), _) => Selection::Work(mode, story),
+            (None, Some(story)) if story.is_done(skip_review) => Selection::AllDone,
+            (None, _) => Selection::Blocked,
+        }
+    }
+
+    /// Why no story can be selected although some are left.
+    pub fn blocked_because(&self, list: &TaskList) -> String {
+        let Some(id) = &self.story else { return list.blocked_because() };
+        let Some(story) = list.story(id) else { return format!("there is no story {id}") };
+        let open: Vec<String> = list.open_dependencies(story, self.review.skip_review);
+        if open.is_empty() { list.blocked_because() } else { format!("{id} depends on {}", open.join(", ")) }
+    }
+
+    /// The number of stories that need no further iteration, and of all stories of the loop.
+    pub fn count(&self, list: &TaskList) -> (u64, u64) {
+        let is_own = |story: &&Story| self.story.as_ref().is_none_or(|id| story.id == *id);
+        let stories = || list.stories().iter().filter(is_own);
+        let done = stories().filter(|story| story.is_done(self.review.skip_review)).count();
+        (done as u64, stories().count() as u64)
     }
 }
 
@@ -93,15 +125,16 @@ impl TaskVerdict {
     }
 
     /// The verdict on a list as it is after an iteration.
-    pub fn of(turn: TaskTurn, enforced: &Enforced, skip_review: bool) -> Self {
-        let list = &enforced.list;
+    pub fn of(turn: TaskTurn, enforced: &Enforced, gate: &TaskGate) -> Self {
+        let (list, skip_review) = (&enforced.list, gate.review.skip_review);
+        let (done, total) = gate.count(list);
         let story = list.story(&turn.story).cloned();
         let status = story.as_ref().and_then(|story| story.review.review_status);
         Self {
             is_changed: enforced.changed.as_ref() == Some(&turn.story),
             is_passed: story.is_some_and(|story| story.review.passes),
-            done: list.done(skip_review) as u64,
-            total: list.stories().len() as u64,
+            done,
+            total,
             skip_review,
             undone: enforced.remarks.clone(),
             ..Self::new(turn, status)

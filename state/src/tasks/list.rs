@@ -106,6 +106,7 @@ pub(super) mod key {
     pub(crate) const FEEDBACK: &str = "reviewFeedback";
     pub(crate) const NOTES: &str = "notes";
     pub(crate) const CHECKS: &str = "checks";
+    pub(crate) const DEPENDS_ON: &str = "dependsOn";
 }
 
 impl TaskList {
@@ -188,6 +189,14 @@ impl TaskList {
         }
     }
 
+    /// Appends a story of another list.
+    pub(super) fn append_story(&mut self, id: &str, other: &Self) {
+        let (Some(raw), Some(story)) = (other.raw(id), other.story(id)) else { return };
+        let Some(list) = self.value.get_mut(key::STORIES).and_then(Value::as_array_mut) else { return };
+        list.push(raw.clone());
+        self.stories.push(story.clone());
+    }
+
     /// Puts a story of an earlier list in, at its place there. Replaces a story with the same id.
     pub(super) fn restore_story(&mut self, id: &str, earlier: &Self) {
         let (Some(raw), Some(story)) = (earlier.raw(id), earlier.story(id)) else { return };
@@ -231,7 +240,7 @@ pub(super) fn story_of(raw: &Map<String, Value>) -> Story {
         },
         feedback: text(key::FEEDBACK),
         notes: text(key::NOTES),
-        depends_on: texts("dependsOn"),
+        depends_on: texts(key::DEPENDS_ON),
         checks: texts(key::CHECKS),
     }
 }

@@ -90,6 +90,12 @@ impl TaskList {
         ready
     }
 
+    /// The ids of the stories that must be done before this one.
+    pub fn open_dependencies(&self, story: &Story, skip_review: bool) -> Vec<String> {
+        let is_open = |id: &&String| !self.story(id).is_some_and(|needed| needed.is_done(skip_review));
+        story.depends_on.iter().filter(is_open).cloned().collect()
+    }
+
     /// Why no story can be selected although some are left: the faults of the dependencies, or the stories themselves.
     pub fn blocked_because(&self) -> String {
         let faults = self.dependency_faults();

@@ -120,6 +120,25 @@ fn every_end_but_exit_zero_is_a_failure() {
 }
 
 #[test]
+fn on_abnormal_restarts_only_after_an_end_without_an_exit_status() {
+    let stops = |end: &Event| {
+        let mut worker = restarting(RestartWhen::OnAbnormal, 3);
+        let events = [Event::Start, Event::Up(Run(1)), end.clone(), Event::Judged(Run(1), gates(false))];
+        last(&mut worker, script(0, events));
+        worker.is_stopped()
+    };
+    for code in [0, 1, 143] {
+        assert!(stops(&Event::Exited(Run(1), Exit::Code(code))), "{code}");
+    }
+    for end in [Exit::Signal(9), Exit::Unknown].map(|exit| Event::Exited(Run(1), exit)) {
+        assert!(!stops(&end), "{end:?}");
+    }
+    for end in [Event::PaneLost(Run(1)), Event::ServerLost(Run(1))] {
+        assert!(!stops(&end), "{end:?}");
+    }
+}
+
+#[test]
 fn a_lost_server_is_one_restart_by_policy_and_the_end_without_one() {
     let events = [Event::Start, Event::Up(Run(1)), Event::ServerLost(Run(1))];
     let mut plain = Worker::plain(STDIN);
