@@ -1,7 +1,7 @@
 //! Reads the task lists of other programs and adds their stories to a list.
 //!
 //! [`read`] detects the format and reads it: [`forms`] has the forms of JSON, [`plan`] has Markdown with check boxes.
-//! [`merge`] adds the stories to a list. A story never replaces another one unless the caller permits it.
+//! [`merge()`] adds the stories to a list. A story never replaces another one unless the caller permits it.
 //! Deliberately absent: reading and writing files.
 
 mod detect;
