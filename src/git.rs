@@ -60,7 +60,7 @@ pub(crate) use run::is_below_ours;
 use run::{GitOutput, LONG_TIMEOUT, SHORT_TIMEOUT, git, git_patient};
 pub(crate) use settle::settle_worktree;
 pub(crate) use snapshot::{
-    TreeSnapshot, changed_between, diff, diff_stat, exclude, nested, restore, snapshot, tree,
+    TreeSnapshot, changed_between, diff, diff_as_text, diff_stat, exclude, nested, restore, snapshot, tree,
 };
 pub(crate) use status::status;
 

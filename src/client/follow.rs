@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use swarm_state::screen::printable;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -212,7 +213,7 @@ async fn follow(
         };
         for act in acts {
             match act {
-                FollowAction::Print(line) => say(&line)?,
+                FollowAction::Print(line) => say(&printable(&line))?,
                 FollowAction::Note(note) => ctx.out.note(&note),
                 FollowAction::Pause => {
                     asked = Some(tokio::spawn(pause(paths.clone(), name.clone(), send.clone())))

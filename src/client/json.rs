@@ -288,7 +288,7 @@ fn iteration(it: &Iteration) -> Value {
 fn task_result(tasks: &TaskVerdict) -> Value {
     let mut fields = Fields::of(tasks);
     fields.fill(&["is_changed", "is_passed", "skip_review", "promised_early"], false);
-    fields.fill(&["undone"], json!([]));
+    fields.fill(&["undone", "noted"], json!([]));
     fields.set("checks", checks(&tasks.checks));
     fields.into_value()
 }

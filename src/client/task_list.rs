@@ -70,8 +70,9 @@ pub(super) fn task_gate(args: &TaskListArgs, promise: Option<&str>, root: &Path)
         return Err(Error::invalid(format!("--ralph-dir: no such directory: {}", dir.display()))
             .hint("to create it: swarm ralph init --tasks"));
     }
-    let (dirs, roots) = ([paths::resolve(&dir), dir.clone()], [paths::resolve(root), root.to_owned()]);
-    let inside = dirs.iter().find_map(|dir| roots.iter().find_map(|root| dir.strip_prefix(root).ok()));
+    // A link could lead out of the project.
+    let (dir, root) = (paths::resolve(&dir), paths::resolve(root));
+    let inside = dir.strip_prefix(&root).ok();
     let dir = inside.and_then(Path::to_str).filter(|dir| !dir.is_empty()).ok_or_else(|| {
         Error::usage(format!("--ralph-dir '{}' is not below {}", typed.display(), root.display()))
             .hint("the task list is in a directory of the project, such as ralph; --cwd sets the project")

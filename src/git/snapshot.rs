@@ -262,18 +262,22 @@ fn one(said: GitOutput, what: &str) -> Result<String> {
 /// # Errors
 /// git's message, for example if one of them does not exist.
 pub(crate) async fn diff(dir: &Path, from: &str, to: &str) -> Result<String> {
-    let args = [
-        "-c",
-        "core.quotePath=false",
-        "diff",
-        "--no-color",
-        "--no-ext-diff",
-        "--no-textconv",
-        from,
-        to,
-        "--",
-    ];
-    let said = git(dir, LONG_TIMEOUT, &args).await?;
+    diff_with(dir, &[], from, to).await
+}
+
+/// As [`diff`], also for files that an attribute declares binary.
+///
+/// # Errors
+/// As [`diff`].
+pub(crate) async fn diff_as_text(dir: &Path, from: &str, to: &str) -> Result<String> {
+    diff_with(dir, &["--text"], from, to).await
+}
+
+async fn diff_with(dir: &Path, options: &[&str], from: &str, to: &str) -> Result<String> {
+    // A setting of the user's must not change the names.
+    let fixed = ["-c", "core.quotePath=false", "diff", "--no-color", "--no-ext-diff", "--no-textconv"];
+    let names = ["--src-prefix=a/", "--dst-prefix=b/", from, to, "--"];
+    let said = git(dir, LONG_TIMEOUT, &[&fixed[..], options, &names].concat()).await?;
     if said.ok {
         return Ok(String::from_utf8_lossy(said.bytes()).into_owned());
     }

@@ -12,13 +12,16 @@ use swarm_state::pattern::Pattern;
 use swarm_state::promise::{Claim, Promise, Source, Work};
 use swarm_state::proof::{Layer, Proof, ProofOutcome};
 use swarm_state::screen::ScreenReader;
+use swarm_state::tasks::gate::TaskGate;
 use swarm_state::transcript::Account;
 use tokio::time::Instant;
 
 use super::run::{Finished, LoopRun, long_over};
+use super::task_list::Reviewed;
 use super::{account, protect, unseen_work};
 use crate::checks::OnCheckStep;
 use crate::error::Error;
+use crate::git;
 
 /// How long the checks may run if the loop's time ended together with the agent. Finished work counts, if that can be
 /// seen quickly.
@@ -74,7 +77,8 @@ impl LoopRun {
         if let Some(gate) = self.gates.tasks.as_ref().filter(|_| finished.never_started.is_none()) {
             let promised = self.is_given(&gate.promise, (account, source), finished);
             let limits = (finished.iteration, finished.until);
-            self.judge_tasks(gate, limits, promised, verdict, on_step).await;
+            let reviewed = self.reviewed(gate, base, before, verdict).await;
+            self.judge_tasks(gate, limits, (promised, reviewed), verdict, on_step).await;
         }
         // Before the checks, because they may write into the tree.
         verdict.changed = self.changed(base, finished, verdict).await;
@@ -107,6 +111,19 @@ impl LoopRun {
         self.judge_tests(base, finished.iteration, &reports, verdict);
         self.try_canaries(base, (finished.iteration, until), verdict, on_step).await;
         (!self.gates.checks.is_empty()).then(|| start.elapsed().as_secs_f64())
+    }
+
+    /// The files outside of the task list's directory that the iteration changed or removed.
+    async fn reviewed(&self, gate: &TaskGate, base: &Base, before: &Before, verdict: &Verdict) -> Reviewed {
+        let from = before.commit.as_ref().or(base.commit.as_ref());
+        let (from, to) = match (from, &verdict.tree) {
+            (Some(from), Some(to)) => (from, to),
+            (Some(_), None) => return Reviewed::Unseen,
+            (None, _) => return Reviewed::Changed(vec![]),
+        };
+        let mut files = git::changed_between(&self.cwd, from, to).await.unwrap_or_default();
+        files.retain(|file| !file.starts_with(&format!("{}/", gate.dir)));
+        Reviewed::Changed(files)
     }
 
     /// The watched files that changed. If they cannot be read in the loop's time, the gates cannot hold.

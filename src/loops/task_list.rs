@@ -12,4 +12,5 @@ mod marker;
 
 pub(crate) use begin::NoTurn;
 pub(crate) use check::check_task_files;
+pub(crate) use judge::Reviewed;
 pub(crate) use marker::{foreign as foreign_marker, renew as renew_marker};

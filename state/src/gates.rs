@@ -299,6 +299,7 @@ impl Verdict {
         let unproven = self.proofs.iter().filter(|proof| proof.outcome == ProofOutcome::Unproven);
         let complete = self.tasks.iter().filter(|tasks| tasks.is_complete());
         let undone = complete.flat_map(|tasks| tasks.undone.iter().cloned());
+        let undone = undone.chain(self.tasks.iter().flat_map(|tasks| tasks.noted.iter().cloned()));
         tests.into_iter().chain(unproven.map(Proof::remark)).chain(undone).collect()
     }
 

@@ -124,7 +124,7 @@ impl IterationRun<'_> {
         task: Vec<u8>,
     ) -> Result<Vec<u8>, SpawnError> {
         let count = (self.iteration.number, self.iteration.max);
-        let begun = loop_run.begin_turn(gate, count).map_err(|none| match none {
+        let begun = loop_run.begin_turn(gate, count, self.iteration.worked).map_err(|none| match none {
             NoTurn::AllDone => SpawnError::StoriesApproved,
             NoTurn::Blocked(why) => SpawnError::NoStory(why),
             NoTurn::Failed(error) => SpawnError::Other(sentence(&error)),

@@ -113,7 +113,10 @@ fn outline(slot: &Slot, now: Now) -> Result<Report> {
 
 /// Adds the fields that are read from files, as far as they fit an answer.
 fn filled(mut report: Report, loop_run: &LoopRun, from: u32) -> Report {
-    report.task = first_line(&report.prompt_file);
+    report.task = match &report.gates.tasks {
+        Some(gate) => format!("the task list {}", gate.file()),
+        None => first_line(&report.prompt_file),
+    };
     let mut room = MAX_ANSWER_BYTES;
     if from == 1 {
         if let Some(base) = loop_run.read_base() {

@@ -40,6 +40,8 @@ pub(crate) struct BegunTurn {
     pub(crate) turn: TaskTurn,
     /// The list.
     pub(crate) list: TaskList,
+    /// The text of prompt.md before an agent changed it; `None` if the prompt is another file.
+    pub(crate) prompt: Option<String>,
     /// Faults of the files that arose since the last iteration: a sentence each.
     pub(crate) warnings: Vec<String>,
 }
@@ -69,39 +71,69 @@ impl LoopRun {
         &self,
         gate: &TaskGate,
         (iteration, max): (u32, u32),
+        worked: bool,
     ) -> Result<BegunTurn, NoTurn> {
         let record = self.read_task_record();
         let mut warnings = vec![];
         let list = match &record {
+            // Without the record, nothing shows which approvals are real.
+            None if worked => return Err(NoTurn::Blocked(self.no_record())),
             None => self.first_list(gate)?,
             Some(record) => self.settled_list(gate, record, &mut warnings)?,
         };
-        let prd = match record.as_ref().filter(|record| !record.is_open) {
+        let closed = record.as_ref().filter(|record| !record.is_open);
+        let (prd, prompt) = match closed {
             Some(record) => {
-                warnings.extend(self.restore_prd(gate, record)?);
-                record.prd.clone()
+                warnings.extend(self.restore_texts(gate, record)?);
+                (record.prd.clone(), record.prompt.clone())
             }
-            None => read_text(&self.task_file(gate, PRD_FILE)),
+            None => (read_text(&self.text_file(gate, PRD_FILE)), self.own_prompt(gate)),
         };
         let turn = match gate.select(&list) {
             Selection::Work(mode, story) => {
                 TaskTurn { mode, story: story.id.clone(), title: story.title.clone() }
             }
+            Selection::AllDone if closed.is_some() => {
+                return Err(NoTurn::Blocked(self.not_complete(iteration)));
+            }
             Selection::AllDone => return Err(NoTurn::AllDone),
             Selection::Blocked => return Err(NoTurn::Blocked(gate.blocked_because(&list))),
         };
-        let record =
-            TaskRecord { before: list.to_text(), after: None, prd, turn: Some(turn.clone()), is_open: false };
+        let record = TaskRecord {
+            before: list.to_text(),
+            after: None,
+            prd,
+            prompt: prompt.clone(),
+            turn: Some(turn.clone()),
+            is_open: false,
+        };
         self.write_task_record(&record)?;
         marker::write(self, gate, &list, &turn, (iteration, max))?;
-        Ok(BegunTurn { turn, list, warnings })
+        Ok(BegunTurn { turn, list, prompt, warnings })
+    }
+
+    /// Why a loop cannot continue without its record.
+    pub(super) fn no_record(&self) -> String {
+        let name = &self.name;
+        format!(
+            "swarm's record of the task list is missing, or swarm did not write it; start the loop again: swarm respawn {name}"
+        )
+    }
+
+    /// Why a loop whose stories are all approved is not complete: no iteration could change that.
+    fn not_complete(&self, iteration: u32) -> String {
+        let verdict = self.last_worked(iteration).and_then(|last| last.verdict);
+        let remarks = verdict.map(|verdict| verdict.remarks().join("; ")).unwrap_or_default();
+        format!("every story is approved, but the last iteration did not hold: {remarks}")
     }
 
     /// The list of a loop that has not started.
     fn first_list(&self, gate: &TaskGate) -> Result<TaskList, NoTurn> {
-        let path = self.task_file(gate, TASKS_FILE);
+        let path = self.text_file(gate, TASKS_FILE);
         let text = read_text(&path);
-        let text = text.ok_or_else(|| NoTurn::Blocked(format!("cannot read '{}'", path.display())))?;
+        let missing =
+            || format!("cannot read '{}' (a new worktree has only committed files)", path.display());
+        let text = text.ok_or_else(|| NoTurn::Blocked(missing()))?;
         TaskList::parse(&text).map_err(|fault| NoTurn::Blocked(format!("{}: {fault}", gate.file())))
     }
 
@@ -113,14 +145,13 @@ impl LoopRun {
         record: &TaskRecord,
         warnings: &mut Vec<String>,
     ) -> Result<TaskList, NoTurn> {
-        let path = self.task_file(gate, TASKS_FILE);
+        let path = self.text_file(gate, TASKS_FILE);
         let now = read_text(&path);
         let known = record.after.as_ref().unwrap_or(&record.before);
         let known = TaskList::parse(known).map_err(|fault| NoTurn::Blocked(fault.to_string()))?;
-        if record.is_open
-            && let Some(list) = now.as_deref().and_then(|text| TaskList::parse(text).ok())
-        {
-            return Ok(list);
+        if record.is_open {
+            // A person's file is never replaced.
+            return self.first_list(gate);
         }
         let was_judged = record.after.is_some() || record.turn.is_none();
         let turn = record.turn.as_ref().filter(|_| !was_judged);
@@ -164,7 +195,8 @@ impl LoopRun {
         count: (u32, u32),
         prompt: &[u8],
     ) -> Vec<u8> {
-        let prompt = filled(&String::from_utf8_lossy(prompt), gate, begun, count);
+        let typed = String::from_utf8_lossy(prompt);
+        let prompt = filled(begun.prompt.as_deref().unwrap_or(&typed), gate, begun, count);
         let section = self.turn_section(gate, begun, base, count).await;
         format!("{}\n\n{section}", prompt.trim_end()).into_bytes()
     }
@@ -182,6 +214,11 @@ impl LoopRun {
         let verdict = last.as_ref().and_then(|last| last.verdict.as_ref());
         let mut remarks = begun.warnings.clone();
         remarks.extend(verdict.map(Verdict::faults).unwrap_or_default());
+        if begun.turn.mode == IterationMode::Review {
+            // The reviewer reads the requirements as they are now.
+            let earlier = (1..iteration).filter_map(|n| self.read_iteration(n)?.verdict?.tasks);
+            remarks.extend(earlier.flat_map(|tasks| tasks.noted));
+        }
         let failed = verdict.map(failed_checks).unwrap_or_default();
         let failed: Vec<Failed<'_>> =
             failed.iter().map(|check| Failed { check: &check.name, output: &check.output }).collect();
@@ -225,7 +262,7 @@ impl LoopRun {
         let last = earlier.into_iter().rev().find(of_story);
         let checks = last.and_then(|it| it.verdict?.tasks).map(|tasks| tasks.checks).unwrap_or_default();
         let Some((from, to)) = start.zip(end) else { return OwnChanges { checks, ..OwnChanges::default() } };
-        let diff = git::diff(&self.cwd, &from, &to).await.unwrap_or_else(|error| error.to_string());
+        let diff = git::diff_as_text(&self.cwd, &from, &to).await.unwrap_or_else(|error| error.to_string());
         // The list and the log of progress are no part of the work.
         let diff = self.gates.tasks.as_ref().map_or(diff.clone(), |gate| without_dir(&diff, &gate.dir));
         let mut sensitive = files_in(&diff);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use swarm_state::tasks::TaskList;
 use swarm_state::tasks::enforce::Enforced;
-use swarm_state::tasks::gate::{PRD_FILE, TASKS_FILE, TaskGate, TaskTurn};
+use swarm_state::tasks::gate::{PRD_FILE, PROMPT_FILE, TASKS_FILE, TaskGate, TaskTurn};
 
 use crate::error::{Error, Result};
 use crate::files::{create, read_bounded, replace};
@@ -35,6 +35,8 @@ pub(super) struct TaskRecord {
     pub(super) after: Option<String>,
     /// The requirements; `None` if there was no such file.
     pub(super) prd: Option<String>,
+    /// The prompt; `None` if it is another file.
+    pub(super) prompt: Option<String>,
     /// The work of the iteration.
     pub(super) turn: Option<TaskTurn>,
     /// The loop is paused or has ended, so a person may edit the files.
@@ -44,7 +46,7 @@ pub(super) struct TaskRecord {
 impl LoopRun {
     /// Writes the list if the file differs. A file that is replaced as a whole is kept in the loop's folder.
     pub(super) fn store_list(&self, gate: &TaskGate, enforced: &Enforced, now: Option<&str>) -> Result<()> {
-        let path = self.task_file(gate, TASKS_FILE);
+        let path = self.text_file(gate, TASKS_FILE);
         let is_same = now.and_then(|text| TaskList::parse(text).ok()).is_some_and(|now| now == enforced.list);
         if is_same {
             return Ok(());
@@ -52,23 +54,31 @@ impl LoopRun {
         if enforced.is_restored {
             self.set_aside(&path)?;
         }
-        self.write_text(&path, &enforced.list.to_text())
+        self.write_file(&path, &enforced.list.to_text())
     }
 
-    /// Restores the requirements if they were changed. Returns the warning.
-    pub(super) fn restore_prd(&self, gate: &TaskGate, record: &TaskRecord) -> Result<Option<String>> {
-        let path = self.task_file(gate, PRD_FILE);
-        let Some(prd) = record.prd.as_ref().filter(|prd| read_text(&path).as_ref() != Some(*prd)) else {
-            return Ok(None);
-        };
-        if !path.is_file() {
-            self.set_aside(&path)?;
+    /// Restores the requirements and the prompt if they were changed. Returns the warnings.
+    pub(super) fn restore_texts(&self, gate: &TaskGate, record: &TaskRecord) -> Result<Vec<String>> {
+        let mut warnings = vec![];
+        for (file, text) in [(PRD_FILE, &record.prd), (PROMPT_FILE, &record.prompt)] {
+            let path = self.text_file(gate, file);
+            let Some(text) = text.as_ref().filter(|text| read_text(&path).as_ref() != Some(*text)) else {
+                continue;
+            };
+            self.write_file(&path, text)?;
+            warnings.push(format!(
+                "{}/{file} is read-only during the loop: it was changed, and was restored",
+                gate.dir
+            ));
         }
-        self.write_text(&path, prd)?;
-        Ok(Some(format!(
-            "{}/{PRD_FILE} is read-only during the loop: it was changed, and was restored",
-            gate.dir
-        )))
+        Ok(warnings)
+    }
+
+    /// The text of prompt.md, if it is the prompt of the loop.
+    pub(super) fn own_prompt(&self, gate: &TaskGate) -> Option<String> {
+        let path = self.text_file(gate, PROMPT_FILE);
+        let is_own = self.task_file.as_ref().is_some_and(|file| resolve(file) == resolve(&path));
+        read_text(&path).filter(|_| is_own)
     }
 
     /// Moves whatever is at the place of a file into the loop's folder, or beside its place if that is on another disk.
@@ -94,8 +104,11 @@ impl LoopRun {
     }
 
     /// Replaces a file of the user's. Its permissions stay. A link is followed only inside of the worker's directory.
-    pub(super) fn write_text(&self, path: &Path, text: &str) -> Result<()> {
+    pub(super) fn write_file(&self, path: &Path, text: &str) -> Result<()> {
         self.require_inside(path)?;
+        if path.is_dir() {
+            self.set_aside(path)?;
+        }
         let write = || {
             if let Some(dir) = path.parent() {
                 std::fs::create_dir_all(dir)?;
@@ -113,7 +126,7 @@ impl LoopRun {
         write().map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
     }
 
-    pub(super) fn task_file(&self, gate: &TaskGate, file: &str) -> PathBuf {
+    pub(super) fn text_file(&self, gate: &TaskGate, file: &str) -> PathBuf {
         self.cwd.join(&gate.dir).join(file)
     }
 

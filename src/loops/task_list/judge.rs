@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use swarm_state::contract::{MAX_OUTPUT_CHARS, last_characters};
 use swarm_state::gates::{CheckResult, Verdict};
+use swarm_state::notice::named;
 use swarm_state::promise::Source;
 use swarm_state::tasks::enforce::{Edited, enforce};
 use swarm_state::tasks::gate::{TASKS_FILE, TaskGate, TaskVerdict};
-use swarm_state::tasks::{Story, TaskList};
+use swarm_state::tasks::{IterationMode, Story, TaskList};
 use swarm_state::transcript::Account;
 use tokio::time::Instant;
 
@@ -18,23 +19,26 @@ use crate::checks::{CheckPlan, KEPT_OUTPUT_BYTES, OnCheckStep, Step};
 use crate::error::Result;
 use crate::loops::run::{Finished, LoopRun};
 
+/// How many changed files a sentence names.
+const MAX_NAMED_FILES: usize = 5;
+
 impl LoopRun {
     /// Judges the agent's edits of the list, and sets [`Verdict::tasks`]. `promised`: the agent printed the tag.
     pub(crate) async fn judge_tasks(
         &self,
         gate: &TaskGate,
         (iteration, until): (u32, Option<Instant>),
-        promised: bool,
+        (promised, reviewed): (bool, Reviewed),
         verdict: &mut Verdict,
         on_step: OnCheckStep<'_>,
     ) {
-        let judged = self.try_judge_tasks(gate, (iteration, until), on_step).await;
+        let judged = self.try_judge_tasks(gate, (iteration, until), &reviewed, on_step).await;
         match judged {
             Ok(Some(mut tasks)) => {
                 tasks.promised_early = promised && !tasks.is_complete();
                 verdict.tasks = Some(tasks.into());
             }
-            Ok(None) => verdict.trouble = Some("swarm's record of the task list is missing".into()),
+            Ok(None) => verdict.trouble = Some(self.no_record()),
             Err(error) => verdict.trouble = Some(error.to_string()),
         }
     }
@@ -43,30 +47,26 @@ impl LoopRun {
         &self,
         gate: &TaskGate,
         (iteration, until): (u32, Option<Instant>),
+        reviewed: &Reviewed,
         on_step: OnCheckStep<'_>,
     ) -> Result<Option<TaskVerdict>> {
         let Some(record) = self.read_task_record() else { return Ok(None) };
         let (Some(turn), Ok(before)) = (record.turn.clone(), TaskList::parse(&record.before)) else {
             return Ok(None);
         };
-        let now = read_text(&self.task_file(gate, TASKS_FILE));
+        let now = read_text(&self.text_file(gate, TASKS_FILE));
         let edited = Edited { mode: turn.mode, selected: &turn.story, before: &before, now: now.as_deref() };
         let mut enforced = enforce(edited, gate.review);
         if let Some(only) = &gate.story {
             enforced.keep_only(only, &before);
         }
-        enforced.remarks.extend(self.restore_prd(gate, &record)?);
-        let story = enforced.list.story(&turn.story).cloned();
-        let old = before.story(&turn.story).map(|story| story.review);
-        let is_submitted = story.as_ref().is_some_and(|story| Some(story.review) != old);
-        let checks = match &story {
-            Some(story) if is_submitted => self.run_story_checks(story, (iteration, until), on_step).await?,
-            Some(_) | None => vec![],
-        };
-        let is_done = story.as_ref().is_some_and(|story| story.is_done(gate.review.skip_review));
-        if let (true, Some(feedback)) = (is_done && is_submitted, failed_text(&checks)) {
-            enforced.list.send_back(&turn.story, &feedback, gate.review);
-            enforced.remarks.push(format!("story {} was sent back, because its checks failed", turn.story));
+        enforced.remarks.extend(self.restore_texts(gate, &record)?);
+        enforced.undo_approvals(&before, gate.review, &doubt(turn.mode, reviewed));
+        let checks =
+            self.run_story_checks(&enforced.list, &before, gate, (iteration, until), on_step).await?;
+        for (story, feedback) in failing(&enforced.list, gate, &checks) {
+            enforced.list.send_back(&story, &feedback, gate.review);
+            enforced.remarks.push(format!("story {story} was sent back, because its checks failed"));
         }
         self.store_list(gate, &enforced, now.as_deref())?;
         on_step(Step::Reached("list"));
@@ -112,7 +112,7 @@ impl LoopRun {
         let feedback = [others.join("\n"), failed_text(&failed).unwrap_or_default()].join("\n");
         let id = tasks.turn.story.clone();
         list.send_back(&id, feedback.trim(), gate.review);
-        self.write_text(&self.task_file(gate, TASKS_FILE), &list.to_text())?;
+        self.write_file(&self.text_file(gate, TASKS_FILE), &list.to_text())?;
         self.write_task_record(&TaskRecord { after: Some(list.to_text()), ..record })?;
         if let Some(tasks) = &mut verdict.tasks {
             (tasks.done, tasks.total) = gate.count(&list);
@@ -122,21 +122,33 @@ impl LoopRun {
         Ok(())
     }
 
-    /// Runs the checks of a story. Their output goes into the iteration's folder.
+    /// Runs the checks of the stories that the iteration submitted or finished, and of every story once all are finished:
+    /// later work may have broken an earlier story. The output goes into the iteration's folder.
     async fn run_story_checks(
         &self,
-        story: &Story,
+        list: &TaskList,
+        before: &TaskList,
+        gate: &TaskGate,
         (iteration, until): (u32, Option<Instant>),
         on_step: OnCheckStep<'_>,
     ) -> Result<Vec<CheckResult>> {
-        if story.checks.is_empty() {
+        let (done, total) = gate.count(list);
+        let is_new = |story: &&Story| before.story(&story.id).is_none_or(|old| old.review != story.review);
+        let stories = list.stories().iter().filter(|story| done == total || is_new(story));
+        let mut commands: Vec<String> = vec![];
+        for check in stories.flat_map(|story| &story.checks) {
+            if !commands.contains(check) {
+                commands.push(check.clone());
+            }
+        }
+        if commands.is_empty() {
             return Ok(vec![]);
         }
         let folder = self.iteration_dir(iteration);
         crate::paths::private_dir(&folder)?;
         let env: &BTreeMap<String, String> = &self.env;
         let plan = CheckPlan {
-            commands: &story.checks,
+            commands: &commands,
             cwd: &self.cwd,
             env,
             limit: Duration::from_secs(self.gates.check_timeout.max(1)),
@@ -149,6 +161,37 @@ impl LoopRun {
         };
         plan.run().await
     }
+}
+
+/// The changes of the files during an iteration, for a review.
+pub(crate) enum Reviewed {
+    /// These files that existed before were changed or removed.
+    Changed(Vec<String>),
+    /// swarm could take a snapshot before, and none now.
+    Unseen,
+}
+
+/// Why no approval of an iteration counts; empty if it counts.
+fn doubt(mode: IterationMode, reviewed: &Reviewed) -> String {
+    match reviewed {
+        Reviewed::Unseen => {
+            "swarm could not take a snapshot of the files (is the git repository gone?)".into()
+        }
+        Reviewed::Changed(files) if mode == IterationMode::Review && !files.is_empty() => {
+            let files = named(files, MAX_NAMED_FILES);
+            format!("the review changed files, which a review may not: {files}; restore them")
+        }
+        Reviewed::Changed(_) => String::new(),
+    }
+}
+
+/// The finished stories whose checks failed, with the feedback for each.
+fn failing(list: &TaskList, gate: &TaskGate, checks: &[CheckResult]) -> Vec<(String, String)> {
+    let done = list.stories().iter().filter(|story| story.is_done(gate.review.skip_review));
+    let own = |story: &Story| -> Vec<CheckResult> {
+        checks.iter().filter(|check| story.checks.contains(&check.name)).cloned().collect()
+    };
+    done.filter_map(|story| Some((story.id.clone(), failed_text(&own(story))?))).collect()
 }
 
 /// The feedback for checks that failed; `None` if all passed.

@@ -37,7 +37,7 @@ pub(super) fn write(
         worker: Some(loop_run.name.clone()),
         swarm_dir: Some(loop_run.root.display().to_string()),
     };
-    loop_run.write_text(&loop_run.cwd.join(MARKER_FILE), &marker.to_text())
+    loop_run.write_file(&loop_run.cwd.join(MARKER_FILE), &marker.to_text())
 }
 
 /// Replaces the pid of an earlier daemon in a loop's file, if the file is there.
@@ -45,7 +45,7 @@ pub(crate) fn renew(loop_run: &LoopRun) {
     let path = loop_run.cwd.join(MARKER_FILE);
     let Some(marker) = own(loop_run, &path) else { return };
     let marker = RalphMarker { pid: std::process::id(), timestamp: now(), ..marker };
-    if let Err(error) = loop_run.write_text(&path, &marker.to_text()) {
+    if let Err(error) = loop_run.write_file(&path, &marker.to_text()) {
         tracing::warn!(worker = loop_run.name, %error, "cannot renew .ralph-active");
     }
 }

@@ -28,7 +28,14 @@ pub(super) fn shortened_to(diff: &str, limit: usize) -> String {
 /// A diff without the files in a directory.
 pub fn without_dir(diff: &str, dir: &str) -> String {
     let is_in = |file: &str| stat(file).0.starts_with(&format!("{dir}/"));
-    files(diff).into_iter().map(|(_, file)| file).filter(|file| !is_in(file)).collect()
+    let shown = files(diff).into_iter().map(|(_, file)| file).filter(|file| !is_in(file));
+    shown.map(|file| if file.contains('\0') { binary(file) } else { file.to_owned() }).collect()
+}
+
+/// The part of a file that is binary, without its content.
+fn binary(file: &str) -> String {
+    let head = file.lines().next().unwrap_or_default();
+    format!("{head}\nThe file is binary.\n")
 }
 
 /// The names of the files in a diff.

@@ -57,7 +57,7 @@ impl TurnSection<'_> {
         let mut text = String::new();
         section(&mut text, "From swarm: this iteration", &self.rules());
         if !self.remarks.is_empty() {
-            section(&mut text, "From swarm: what was refused or undone", &bullets(self.remarks));
+            section(&mut text, "From swarm: what was refused, undone or noted", &bullets(self.remarks));
         }
         if !self.failed.is_empty() {
             let mut failed = String::new();
@@ -162,12 +162,11 @@ impl StoryChanges<'_> {
             let output = last_characters(&check.output, MAX_OUTPUT_CHARS);
             line(&mut text, format_args!("The check `{}` {end}:\n{}\n", check.name, fenced("", output)));
         }
-        match self.range {
-            Some((from, to)) => {
-                line(&mut text, format_args!("The changes of the story (`git diff {from} {to}`):"));
-            }
-            None => line(&mut text, format_args!("The changes of the story:")),
-        }
+        let Some((from, to)) = self.range else {
+            text.push_str("swarm has no snapshots of the files, so it cannot show the changes. Look for them yourself.\n");
+            return text;
+        };
+        line(&mut text, format_args!("The changes of the story (`git diff {from} {to}`):"));
         if self.diff.trim().is_empty() {
             text.push_str("Nothing was changed.\n");
         } else {

@@ -150,7 +150,9 @@ impl Worker {
 
     /// Nothing is left to do, or nothing that could be done: the iteration does not count, and none follows.
     pub(super) fn without_work(&mut self, reason: StopReason, now: Now) -> Vec<Effect> {
-        let ended = self.report_end(IterationExit::SpawnFailed, now);
+        // A loop with nothing left to do did not fail to start an agent.
+        let is_done = reason.is_success();
+        let ended = if is_done { vec![] } else { self.report_end(IterationExit::SpawnFailed, now) };
         self.undo_iteration();
         [ended, self.stop(reason)].concat()
     }

@@ -31,6 +31,8 @@ pub struct Enforced {
     pub is_restored: bool,
     /// The faults, and how they were undone: a sentence each, for the next iteration and for people.
     pub remarks: Vec<String>,
+    /// The edits that stay and that a person should know: a sentence each.
+    pub noted: Vec<String>,
     /// The story whose review fields changed legally.
     pub changed: Option<String>,
 }
@@ -50,6 +52,23 @@ impl Enforced {
     }
 }
 
+impl Enforced {
+    /// Undoes the approvals of the iteration for a reason, if there is one.
+    pub fn undo_approvals(&mut self, before: &TaskList, options: ReviewOptions, why: &str) {
+        if why.is_empty() {
+            return;
+        }
+        let is_new = |id: &str| !before.story(id).is_some_and(|old| old.is_done(options.skip_review));
+        let done = self.list.stories().iter().filter(|story| story.is_done(options.skip_review));
+        let ids: Vec<String> = done.map(|story| story.id.clone()).filter(|id| is_new(id)).collect();
+        for id in ids {
+            undo(&mut self.list, before, &id);
+            self.remarks.push(format!("the approval of story {id} does not count: {why}"));
+            self.changed.take_if(|changed| *changed == id);
+        }
+    }
+}
+
 /// Judges the edits of an iteration.
 pub fn enforce(edited: Edited<'_>, options: ReviewOptions) -> Enforced {
     let before = edited.before;
@@ -57,9 +76,10 @@ pub fn enforce(edited: Edited<'_>, options: ReviewOptions) -> Enforced {
         list: before.clone(),
         is_restored: true,
         remarks: vec![format!("the task list was restored: {why}")],
+        noted: vec![],
         changed: None,
     };
-    let Some(text) = edited.now else { return restored("the file was missing".into()) };
+    let Some(text) = edited.now else { return restored("the file is missing or cannot be read".into()) };
     let LenientList { mut list, fault } = match parse_leniently(text) {
         Ok(read) => read,
         Err(fault) => return restored(fault.to_string()),
@@ -101,7 +121,34 @@ pub fn enforce(edited: Edited<'_>, options: ReviewOptions) -> Enforced {
             remarks.push(message);
         }
     }
-    Enforced { list, is_restored: false, remarks, changed }
+    let noted = noted(&list, before);
+    Enforced { list, is_restored: false, remarks, noted, changed }
+}
+
+/// Changed requirements, and approvals at the cap.
+fn noted(list: &TaskList, before: &TaskList) -> Vec<String> {
+    let mut noted = vec![];
+    for old in before.stories() {
+        let Some(new) = list.story(&old.id) else { continue };
+        let fields = [
+            ("title", old.title != new.title),
+            ("description", old.description != new.description),
+            ("acceptanceCriteria", old.criteria != new.criteria),
+            ("dependsOn", old.depends_on != new.depends_on),
+        ];
+        let changed: Vec<&str> =
+            fields.iter().filter(|(_, changed)| *changed).map(|(field, _)| *field).collect();
+        if !changed.is_empty() {
+            noted.push(format!("the iteration changed {} of story {}", changed.join(", "), old.id));
+        }
+        if new.is_done(false) && !old.is_done(false) && new.feedback.starts_with(APPROVED_AT_CAP) {
+            noted.push(format!("story {} was approved at the review cap; see its reviewFeedback", old.id));
+        }
+    }
+    if list.verify_commands() != before.verify_commands() {
+        noted.push("the iteration changed verifyCommands".to_owned());
+    }
+    noted
 }
 
 /// Undoes the change of a story's review fields.

@@ -62,6 +62,8 @@ impl TaskGate {
 pub const TASKS_FILE: &str = "tasks.json";
 /// The requirements, which iterations may not change.
 pub const PRD_FILE: &str = "prd.md";
+/// The prompt of each iteration, which iterations may not change.
+pub const PROMPT_FILE: &str = "prompt.md";
 
 /// The work of one iteration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,9 +104,12 @@ pub struct TaskVerdict {
     /// The edits of the agent that swarm undid: a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone: Vec<String>,
-    /// The results of the story's checks.
+    /// The results of the checks of stories.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckResult>,
+    /// The edits of the agent that a person should know: changed requirements, approvals at the cap.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub noted: Vec<String>,
 }
 
 impl TaskVerdict {
@@ -121,6 +126,7 @@ impl TaskVerdict {
             promised_early: false,
             undone: vec![],
             checks: vec![],
+            noted: vec![],
         }
     }
 
@@ -137,6 +143,7 @@ impl TaskVerdict {
             total,
             skip_review,
             undone: enforced.remarks.clone(),
+            noted: enforced.noted.clone(),
             ..Self::new(turn, status)
         }
     }
@@ -163,7 +170,7 @@ impl TaskVerdict {
     /// As [`TaskVerdict::summary`], with the number of stories that are done.
     pub fn summary_with_count(&self) -> String {
         let word = if self.skip_review { "done" } else { "approved" };
-        format!("{}; {} of {} stories are {word}", self.summary(), self.done, self.total)
+        format!("{} of {} stories are {word} ({})", self.done, self.total, self.summary())
     }
 
     /// The agent's faults: a sentence each.

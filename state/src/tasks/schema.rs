@@ -168,6 +168,11 @@ fn check_story(raw: &Map<String, Value>, story: &Story, label: &StoryLabel, faul
     let rule = "must be a string that is not empty";
     let is_id = |value: &Value| value.as_str().is_some_and(|id| !id.trim().is_empty());
     check(key::ID, has_type(raw, key::ID, is_id, rule));
+    // An id is part of messages and of the names of branches.
+    let is_plain = |value: &Value| !value.as_str().is_some_and(|id| id.chars().any(char::is_control));
+    if raw.get(key::ID).is_some_and(|id| !is_plain(id)) {
+        check(key::ID, Err("must not contain control characters"));
+    }
     check("title", text_of(raw, "title").map(drop));
     check(key::PASSES, has_type(raw, key::PASSES, Value::is_boolean, "must be true or false"));
     check("priority", has_type(raw, "priority", Value::is_number, "must be a number"));

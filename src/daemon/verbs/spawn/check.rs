@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use swarm_state::model::PromptVia;
+use swarm_state::model::{PromptVia, Status};
 use swarm_state::pattern::Pattern;
 use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
 
@@ -37,7 +37,7 @@ impl Supervisor {
         let is_other = |slot: &&Slot| {
             let other = &slot.spec;
             other.name != spec.name
-                && slot.status().is_live_or_paused()
+                && (slot.status().is_live_or_paused() || slot.status() == Status::Lost)
                 && task_dir(other).as_ref() == Some(&dir)
         };
         let other = self.slots.values().find(is_other).map(|slot| slot.spec.name.clone());

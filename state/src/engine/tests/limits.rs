@@ -124,7 +124,7 @@ fn a_task_list_ends_the_loop_when_every_story_is_approved() {
     let Entry::GatesMissed { missing, .. } = told[1] else { panic!("{told:?}") };
     assert_eq!(
         *missing,
-        ["review US-001: open; 1 of 2 stories are approved", "story US-002 was removed and was restored"]
+        ["1 of 2 stories are approved (review US-001: open)", "story US-002 was removed and was restored"]
     );
 }
 

@@ -19,7 +19,7 @@ fn an_own_approval_is_undone_and_the_rest_of_the_edit_stays() {
         story("US-002", true, Some("approved"), 1),
         story("US-003", false, None, 0),
     ]);
-    let Enforced { list, is_restored, remarks, changed } =
+    let Enforced { list, is_restored, remarks, changed, .. } =
         judged(Implement, &before, Some(&after), ReviewOptions::default());
     assert_eq!(list.review_states()["US-001"], ReviewState::default());
     assert_eq!(list.story("US-001").unwrap().notes, "all done");
@@ -36,7 +36,7 @@ fn a_file_that_cannot_be_used_is_restored() {
     let twice = text(&[story("US-001", false, None, 0), story("US-001", false, None, 0)]);
     let faulty_new = text(&[story("US-001", false, None, 0), json!({ "id": "US-002" })]);
     for (now, reason) in [
-        (None, "the file was missing"),
+        (None, "the file is missing or cannot be read"),
         (Some("{\"project\":"), "it is not valid JSON"),
         (Some("{}"), "the field \"project\" is missing"),
         (Some(twice.as_str()), "two stories have the id"),
