@@ -50,7 +50,7 @@ pub(crate) use leftovers::{Leftover, is_merged, leftovers, version};
 pub(crate) use losses::losses;
 pub(crate) use merge::{
     begin_merge, commit_all, count_subjects, current_branch, delete_merged, finish_merge, git_dir,
-    is_merging, merge_base, stage, text_at, uncommitted, undo_merge, untracked,
+    is_merging, make_story_branch, merge_base, stage, text_at, uncommitted, undo_merge, untracked,
 };
 use repo::{Repo, check_branch, same_path};
 pub(crate) use run::is_below_ours;
