@@ -52,7 +52,7 @@ pub(crate) use leftovers::{Leftover, is_merged, leftovers, version};
 pub(crate) use losses::losses;
 pub(crate) use merge::{
     begin_merge, commit_all, count_subjects, current_branch, delete_merged, finish_merge, git_dir,
-    is_merging, merge_base, stage, text_at, uncommitted, undo_merge, untracked,
+    is_merging, make_story_branch, merge_base, stage, text_at, uncommitted, undo_merge, untracked,
 };
 pub(crate) use own_paths::{PathsCommit, commit_days, commit_paths};
 use repo::{Repo, check_branch, same_path};

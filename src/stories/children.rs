@@ -66,8 +66,8 @@ impl Coordinator {
                 match (&state, view.status) {
                     (ChildState::Failed(why), _) => self.print(id, format!("failed: {why}"))?,
                     (_, Status::Paused | Status::Waiting) => {
-                        let why = view.reason.clone().unwrap_or_default();
-                        self.print(id, format!("{} {}: {why}", view.name, view.status))?;
+                        let (name, status) = (&view.name, view.status);
+                        self.print(id, format!("worker {name} is {status} (swarm why {name})"))?;
                     }
                     _ => {}
                 }
@@ -121,9 +121,12 @@ impl Coordinator {
             self.refused.insert(id.to_owned(), "no name is free for its worker".into());
             return Ok(());
         };
+        let branch = format!("swarm/{name}");
+        if git::has_branch(&self.tree, &branch).await? != Some(true) {
+            git::make_story_branch(&self.tree, &branch, &name).await?;
+        }
         let mut params = SpawnParams {
             name: Some(name.to_string()),
-            cwd: self.tree.clone(),
             env: own_env()?,
             worktree: Some(WorktreeSpec::default()),
             replace: old.is_some(),

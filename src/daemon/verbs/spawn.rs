@@ -3,7 +3,7 @@
 //! All checks run before anything is created. If the first run fails to start, the worker is discarded: no name,
 //! record, branch or pane remains.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use swarm_state::engine::{Event, Phase};
 use swarm_state::model::{WorkerName, Worktree};
@@ -187,17 +187,10 @@ impl Supervisor {
             if respawned {
                 (slot.worktree, slot.origin.extra) = (old.worktree, old.origin.extra);
             } else {
-                slot.worktree = inherited(&slot.spec, old.worktree, self.base_of(&slot.spec.cwd));
+                slot.worktree = inherited(&slot.spec, old.worktree);
             }
         }
         Ok(slot)
-    }
-
-    /// The main working tree of the repository whose worktree, made for some worker, holds a directory.
-    fn base_of(&self, cwd: &Path) -> Option<PathBuf> {
-        let cwd = resolve(cwd);
-        let mut trees = self.slots.values().filter_map(|slot| slot.worktree.as_ref());
-        trees.find(|tree| cwd.starts_with(&tree.path)).map(|tree| tree.base_repo.clone())
     }
 
     /// Discards a new worker whose record could not be saved. A worker that existed before is only stopped.
@@ -343,13 +336,10 @@ enum Admitted {
     AfterKill(WorkerName),
 }
 
-/// The worktree of the previous worker of this name, if the new one requests the same branch and directory. `base`: see
-/// [`Supervisor::base_of`].
-fn inherited(spec: &WorkerSpec, old: Option<Worktree>, base: Option<PathBuf>) -> Option<Worktree> {
+/// The worktree of the previous worker of this name, if the new one requests the same branch and directory.
+fn inherited(spec: &WorkerSpec, old: Option<Worktree>) -> Option<Worktree> {
     let (wanted, old) = (spec.worktree.as_ref()?, old?);
     let branch = wanted.branch.as_ref().is_none_or(|b| *b == old.branch);
     let dir = wanted.dir.as_ref().is_none_or(|d| resolve(d) == old.path);
-    let is_same_repo =
-        resolve(&spec.cwd).starts_with(&old.base_repo) || base.as_ref() == Some(&old.base_repo);
-    (branch && dir && old.path.is_dir() && is_same_repo).then_some(old)
+    (branch && dir && old.path.is_dir() && resolve(&spec.cwd).starts_with(&old.base_repo)).then_some(old)
 }

@@ -158,7 +158,8 @@ fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
     if gates.is_empty() {
         return Ok(());
     }
-    if let Some(gate) = &gates.tasks {
+    // The coordinator of a story has checked the list, which is on its own branch.
+    if let Some(gate) = gates.tasks.as_ref().filter(|gate| gate.story.is_none()) {
         crate::loops::check_task_files(&spec.cwd, gate)?;
     }
     crate::loops::check_protect(&gates.protect)?;
