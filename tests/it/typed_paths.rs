@@ -42,10 +42,10 @@ const AGENT: [&str; 4] = ["--", "sh", "-c", "until [ -e go ]; do sleep 0.05; don
 
 #[test]
 fn loop_reads_its_prompt_after_a_rename_of_the_typed_directory() {
-    for prompt in [&["--prompt-file", "../PROMPT.md"][..], &["--ralph-dir", "../ralph"]] {
+    for prompt in [["--prompt-file", "../PROMPT.md"], ["--prompt-file", "../ralph/prompt.md"]] {
         let project = Project::new();
         let flags = ["spawn", "--name", "w", "--ralph", "-n", "3", "-d", "--cwd", ".."];
-        let _ = project.run_in_sub(&[&flags[..], prompt, &AGENT].concat());
+        let _ = project.run_in_sub(&[&flags[..], &prompt, &AGENT].concat());
         project.rename_sub();
         fs::write(project.repo.join("go"), "").unwrap();
         let world = &project.world;

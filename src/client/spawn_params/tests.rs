@@ -88,11 +88,12 @@ fn settings_stand_in_for_flags_and_flags_win() {
     assert_eq!((ralph.max_iterations, ralph.inactivity_timeout), (7, 60));
     assert_eq!(params.cmd, ["claude", "-p"]);
     assert_eq!(params.done_pattern.as_deref(), Some("DONE"));
-    let dir_arg = dir.path().display().to_string();
-    let params =
-        taken(&["--ralph", "--ralph-dir", &dir_arg, "--inactivity-timeout", "9", "--", "x"], &settings);
+    let cwd = dir.path().display().to_string();
+    std::fs::create_dir(dir.path().join("ralph")).unwrap();
+    let of_list = ["--ralph", "--cwd", &cwd, "--ralph-dir", "ralph", "--inactivity-timeout", "9", "--", "x"];
+    let params = taken(&of_list, &settings);
     let ralph = params.ralph.unwrap();
-    assert_eq!((ralph.prompt_file.display().to_string(), ralph.max_iterations), (file, 15));
+    assert_eq!((ralph.prompt_file, ralph.max_iterations), (dir.path().join("ralph/prompt.md"), 15));
     assert_eq!((ralph.inactivity_timeout, params.cmd), (9, vec!["x".to_owned()]));
     // A plain worker takes no default of loops.
     let params = taken(&["--", "x"], &settings);
@@ -108,14 +109,16 @@ fn a_command_is_needed() {
 
 #[test]
 fn prompts_of_plain_workers() {
-    let (_dir, file) = files();
+    let (dir, file) = files();
     let none = Settings::default();
     assert_eq!(taken(&["--prompt", "- [ ] x", "--", "c"], &none).prompt, Prompt::Text("- [ ] x".into()));
     let params = taken(&["--prompt-file", &file, "--prompt-via", "stdin", "--", "c"], &none);
     assert_eq!(params.prompt, Prompt::File(file.into()));
     assert_eq!(params.prompt_via, swarm_state::model::PromptVia::Stdin);
-    let (message, status) =
-        refused(&["--ralph", "--ralph-dir", &_dir.path().display().to_string(), "--prompt", "x", "--", "c"]);
+    let cwd = dir.path().display().to_string();
+    std::fs::create_dir(dir.path().join("ralph")).unwrap();
+    let both = ["--ralph", "--cwd", &cwd, "--ralph-dir", "ralph", "--prompt", "x", "--", "c"];
+    let (message, status) = refused(&both);
     assert!(message.starts_with("--prompt cannot be used with --ralph"), "{message}");
     assert_eq!(status, 2);
 }

@@ -122,8 +122,8 @@ impl LoopRun {
         Ok(())
     }
 
-    /// Runs the checks of the stories that the iteration submitted or finished, and of every story once all are finished:
-    /// later work may have broken an earlier story. The output goes into the iteration's folder.
+    /// Runs the checks of the stories that the iteration submitted or finished. Once all are finished, runs the checks
+    /// of all: later work may have broken an earlier story. The output goes into the iteration's folder.
     async fn run_story_checks(
         &self,
         list: &TaskList,
