@@ -40,7 +40,7 @@ pub(super) enum KeyKind {
 }
 
 /// Every key of `[agents.NAME]`, the field of [`Profile`] that it sets, and its type.
-pub(super) const KEYS: [(&str, &str, KeyKind); 29] = [
+pub(super) const KEYS: [(&str, &str, KeyKind); 31] = [
     ("commands", "commands", KeyKind::Texts),
     ("one_shot", "one_shot", KeyKind::Texts),
     ("bare_one_shot", "bare_one_shot", KeyKind::Flag),
@@ -57,6 +57,8 @@ pub(super) const KEYS: [(&str, &str, KeyKind); 29] = [
     ("record_args", "record_args", KeyKind::Texts),
     ("permission_flags", "permission_flags", KeyKind::Texts),
     ("permission_files", "permission_files", KeyKind::Texts),
+    ("unattended_args", "unattended_args", KeyKind::Texts),
+    ("root_variable", "root_variable", KeyKind::Text),
     ("prompt_via", "interactive_via", KeyKind::Via),
     ("interactive_via", "interactive_via", KeyKind::Via),
     ("one_shot_via", "one_shot_via", KeyKind::Via),

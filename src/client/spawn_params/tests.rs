@@ -90,6 +90,7 @@ fn settings_stand_in_for_flags_and_flags_win() {
     assert_eq!(params.done_pattern.as_deref(), Some("DONE"));
     let cwd = dir.path().display().to_string();
     std::fs::create_dir(dir.path().join("ralph")).unwrap();
+    std::fs::write(dir.path().join("ralph/prompt.md"), "do it").unwrap();
     let of_list = ["--ralph", "--cwd", &cwd, "--ralph-dir", "ralph", "--inactivity-timeout", "9", "--", "x"];
     let params = taken(&of_list, &settings);
     let ralph = params.ralph.unwrap();
@@ -117,6 +118,7 @@ fn prompts_of_plain_workers() {
     assert_eq!(params.prompt_via, swarm_state::model::PromptVia::Stdin);
     let cwd = dir.path().display().to_string();
     std::fs::create_dir(dir.path().join("ralph")).unwrap();
+    std::fs::write(dir.path().join("ralph/prompt.md"), "do it").unwrap();
     let both = ["--ralph", "--cwd", &cwd, "--ralph-dir", "ralph", "--prompt", "x", "--", "c"];
     let (message, status) = refused(&both);
     assert!(message.starts_with("--prompt cannot be used with --ralph"), "{message}");
