@@ -13,11 +13,15 @@ fn files() -> (tempfile::TempDir, String) {
     (dir, path)
 }
 
-fn check(args: &[&str], settings: &Settings) -> (Result<SpawnParams>, Vec<String>) {
+fn spawn(args: &[&str]) -> Box<Spawn> {
     let cli = Cli::try_parse_from(["swarm", "spawn"].iter().chain(args)).unwrap_or_else(|e| panic!("{e}"));
     let Command::Spawn(args) = cli.command else { panic!("not spawn") };
+    args
+}
+
+fn check(args: &[&str], settings: &Settings) -> (Result<SpawnParams>, Vec<String>) {
     let mut warnings = vec![];
-    (params(&args, settings, &mut warnings), warnings)
+    (params(&spawn(args), settings, &mut warnings), warnings)
 }
 
 /// The error of these arguments: its message and exit status.
@@ -89,8 +93,8 @@ fn settings_stand_in_for_flags_and_flags_win() {
     assert_eq!(params.cmd, ["claude", "-p"]);
     assert_eq!(params.done_pattern.as_deref(), Some("DONE"));
     let dir_arg = dir.path().display().to_string();
-    let params =
-        taken(&["--ralph", "--ralph-dir", &dir_arg, "--inactivity-timeout", "9", "--", "x"], &settings);
+    let ralph_dir = ["--ralph", "--cwd", "/", "--ralph-dir", &dir_arg];
+    let params = taken(&[&ralph_dir[..], &["--inactivity-timeout", "9", "--", "x"]].concat(), &settings);
     let ralph = params.ralph.unwrap();
     assert_eq!((ralph.prompt_file.display().to_string(), ralph.max_iterations), (file, 15));
     assert_eq!((ralph.inactivity_timeout, params.cmd), (9, vec!["x".to_owned()]));
@@ -108,14 +112,15 @@ fn a_command_is_needed() {
 
 #[test]
 fn prompts_of_plain_workers() {
-    let (_dir, file) = files();
+    let (dir, file) = files();
     let none = Settings::default();
     assert_eq!(taken(&["--prompt", "- [ ] x", "--", "c"], &none).prompt, Prompt::Text("- [ ] x".into()));
     let params = taken(&["--prompt-file", &file, "--prompt-via", "stdin", "--", "c"], &none);
     assert_eq!(params.prompt, Prompt::File(file.into()));
     assert_eq!(params.prompt_via, swarm_state::model::PromptVia::Stdin);
+    let dir = dir.path().display().to_string();
     let (message, status) =
-        refused(&["--ralph", "--ralph-dir", &_dir.path().display().to_string(), "--prompt", "x", "--", "c"]);
+        refused(&["--ralph", "--cwd", "/", "--ralph-dir", &dir, "--prompt", "x", "--", "c"]);
     assert!(message.starts_with("--prompt cannot be used with --ralph"), "{message}");
     assert_eq!(status, 2);
 }
@@ -151,6 +156,22 @@ fn the_documents_spawned_line() {
         spawn_line("spawned", &worker, Some(10)),
         "spawned agent (tmux: swarm:agent) [ralph mode: iteration 1/10]"
     );
+}
+
+#[test]
+fn the_spawned_line_names_the_options_that_swarm_added() {
+    let (_dir, file) = files();
+    let note = |args: &[&str]| {
+        let args = [&["--ralph", "--prompt-file", &file, "-n", "2"], args].concat();
+        let settings = Settings { agents: profiles::table(), ..Settings::default() };
+        unattended_note(&spawn(&args), &settings)
+    };
+    assert_eq!(note(&["--unattended", "--", "gemini"]), " [unattended: --yolo]");
+    for args in
+        [&["--", "gemini"][..], &["--unattended", "--", "gemini", "-y"], &["--unattended", "--", "opencode"]]
+    {
+        assert_eq!(note(args), "", "{args:?}");
+    }
 }
 
 #[test]
