@@ -1,5 +1,5 @@
 # Sets up tests with real agent CLIs: a private HOME, a model on loopback and settings for each CLI. Ends all processes that
-# the tests started. e2e-sessions.sh sets `here` and `all_clis` and then sources this file.
+# the tests started. e2e-sessions.sh and e2e-tasks.sh set `here` and `all_clis` and then source this file.
 # shellcheck shell=sh disable=SC2034,SC2154
 if [ -z "${SWARM:-}" ]; then
     (cd "$here/.." && cargo build --locked)

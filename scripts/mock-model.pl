@@ -18,7 +18,7 @@
 # whole body, where it is a JSON object), and each further line is a header.
 #
 # The server writes: DIR/requests, a byte for each request that got a reply; DIR/prompts/N.json for the Nth of them, with
-# its path and all texts of its user messages.
+# its path, its model (Gemini: in the path) and all texts of its user messages.
 #
 # It speaks Anthropic messages, OpenAI responses and chat completions, and Gemini generateContent; streamed, or in one
 # piece where a request asks for that. It lacks everything that the CLIs of the matrix do not use.
@@ -78,7 +78,7 @@ sub serve {
     return if refuse($client, $speak);
     my $tools = tools($request);
     my $texts = user_texts($request);
-    my $reply = is_main($request, $tools, $texts) ? next_reply($path, $texts) : side_reply($request);
+    my $reply = is_main($request, $tools, $texts) ? next_reply($path, $request->{model}, $texts) : side_reply($request);
     if (defined $reply->{until}) {
         for (1 .. 3000) {
             last if -e "$dir/$reply->{until}";
@@ -165,11 +165,11 @@ sub side_reply {
 
 # The next reply that is for this request. The lock keeps two requests from getting the same one.
 sub next_reply {
-    my ($path, $texts) = @_;
+    my ($path, $model, $texts) = @_;
     open my $count, '>>', "$dir/requests" or die "cannot count: $!\n";
     flock $count, LOCK_EX or die "cannot lock: $!\n";
     my $number = 1 + -s $count;
-    put("$dir/prompts/$number.json.new", $json->encode({ path => $path, texts => $texts }));
+    put("$dir/prompts/$number.json.new", $json->encode({ path => $path, model => $model, texts => $texts }));
     rename "$dir/prompts/$number.json.new", "$dir/prompts/$number.json";
     my %used = map { $_ => 1 } lines("$dir/used-replies");
     # A case that starts anew removes the count.

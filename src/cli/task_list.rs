@@ -57,7 +57,8 @@ pub struct TaskListArgs {
     pub model: Option<String>,
     /// Add the agent's option to work without permission prompts
     ///
-    /// --ralph-dir implies it. swarm adds nothing if the command has an option about permissions.
+    /// --ralph-dir implies it. swarm adds nothing if the command has an option about permissions. The line about the
+    /// spawned worker shows what was added.
     #[arg(hide_short_help = true, long, requires = "ralph")]
     pub unattended: bool,
     /// Do not add that option

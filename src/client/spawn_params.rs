@@ -49,6 +49,17 @@ pub(super) fn spawn_line(verb: &str, worker: &WorkerView, max: Option<u64>) -> S
     format!("{verb} {} (tmux: {}:{}){mode}", worker.name, worker.tmux.session, worker.tmux.window)
 }
 
+/// Formats ` [unattended: --yolo]`: the options that swarm added to the agent's command. Empty if there are none.
+pub(super) fn unattended_note(args: &Spawn, settings: &Settings) -> String {
+    let Ok(typed) = command(args, settings) else { return String::new() };
+    let profile = profiles::find(&settings.agents, &typed);
+    let cmd = agent_command(&args.tasks, &profile, typed.clone());
+    match profile.lacks_permissions(&typed) && cmd.is_ok_and(|cmd| !profile.lacks_permissions(&cmd)) {
+        true => format!(" [unattended: {}]", profile.unattended_args.join(" ")),
+        false => String::new(),
+    }
+}
+
 /// Builds the parameters, and adds warnings for the user.
 pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<String>) -> Result<SpawnParams> {
     let restart = restart(args)?;

@@ -13,11 +13,15 @@ fn files() -> (tempfile::TempDir, String) {
     (dir, path)
 }
 
-fn check(args: &[&str], settings: &Settings) -> (Result<SpawnParams>, Vec<String>) {
+fn spawn(args: &[&str]) -> Box<Spawn> {
     let cli = Cli::try_parse_from(["swarm", "spawn"].iter().chain(args)).unwrap_or_else(|e| panic!("{e}"));
     let Command::Spawn(args) = cli.command else { panic!("not spawn") };
+    args
+}
+
+fn check(args: &[&str], settings: &Settings) -> (Result<SpawnParams>, Vec<String>) {
     let mut warnings = vec![];
-    (params(&args, settings, &mut warnings), warnings)
+    (params(&spawn(args), settings, &mut warnings), warnings)
 }
 
 /// The error of these arguments: its message and exit status.
@@ -156,6 +160,22 @@ fn the_documents_spawned_line() {
         spawn_line("spawned", &worker, Some(10)),
         "spawned agent (tmux: swarm:agent) [ralph mode: iteration 1/10]"
     );
+}
+
+#[test]
+fn the_spawned_line_names_the_options_that_swarm_added() {
+    let (_dir, file) = files();
+    let note = |args: &[&str]| {
+        let args = [&["--ralph", "--prompt-file", &file, "-n", "2"], args].concat();
+        let settings = Settings { agents: profiles::table(), ..Settings::default() };
+        unattended_note(&spawn(&args), &settings)
+    };
+    assert_eq!(note(&["--unattended", "--", "gemini"]), " [unattended: --yolo]");
+    for args in
+        [&["--", "gemini"][..], &["--unattended", "--", "gemini", "-y"], &["--unattended", "--", "opencode"]]
+    {
+        assert_eq!(note(args), "", "{args:?}");
+    }
 }
 
 #[test]

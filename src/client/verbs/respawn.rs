@@ -22,7 +22,12 @@ pub(super) async fn run(ctx: &ClientContext, args: &Respawn) -> CommandResult {
         request: Some(request_name()),
     });
     let spawned: Spawned = ctx.call(&call, RUN_END_TIMEOUT + SLOW_TIMEOUT).await?;
-    let report =
-        StartReport { word: "respawned", format: args.format, detach: args.detach, stream: args.stream };
+    let report = StartReport {
+        word: "respawned",
+        note: String::new(),
+        format: args.format,
+        detach: args.detach,
+        stream: args.stream,
+    };
     print_and_follow(ctx, &spawned, report).await
 }

@@ -9,7 +9,7 @@ use crate::cli::{PageFormat, Spawn};
 use crate::client::connect::SLOW_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::pages::{LOG_POLL_INTERVAL, is_disconnected, worker_status};
-use crate::client::spawn_params::{load_settings, params, spawn_line};
+use crate::client::spawn_params::{load_settings, params, spawn_line, unattended_note};
 use crate::client::tail::OutputTail;
 use crate::client::task_list_file::TaskListFile;
 use crate::client::{follow, json};
@@ -37,6 +37,7 @@ pub(super) async fn run(ctx: &ClientContext, args: Spawn) -> CommandResult {
     let spawned: Spawned = ctx.call(&call, limit).await?;
     let report = StartReport {
         word: "spawned",
+        note: unattended_note(&args, &settings),
         format: args.format,
         detach: args.detach,
         stream: args.ralph.stream || streams_itself,
@@ -93,6 +94,8 @@ fn estimate(params: &SpawnParams) -> Option<String> {
 pub(super) struct StartReport {
     /// The verb in the printed line: `spawned` or `respawned`.
     pub(super) word: &'static str,
+    /// The end of the printed line.
+    pub(super) note: String,
     pub(super) format: PageFormat,
     /// Return without following a loop.
     pub(super) detach: bool,
@@ -114,7 +117,10 @@ pub(super) async fn print_and_follow(
     let signals = follows.then(follow::FollowSignals::new).transpose()?;
     let printed = match report.format {
         PageFormat::Json => ctx.out.json(&json::worker(&spawned.worker)),
-        PageFormat::Text => ctx.out.line(&spawn_line(report.word, &spawned.worker, metadata.max_iterations)),
+        PageFormat::Text => {
+            let line = spawn_line(report.word, &spawned.worker, metadata.max_iterations);
+            ctx.out.line(&(line + &report.note))
+        }
     };
     let printed = printed.map(|()| 0);
     let Some(signals) = signals else { return printed };

@@ -336,8 +336,8 @@ impl Profile {
         }
     }
 
-    /// The command with a model, right behind its program and the word that makes it run once; `None` where
-    /// nobody knows how to say it.
+    /// The command with a model, directly after its program and its subcommand; `None` if the profile has no option for
+    /// a model.
     pub fn command_with_model(&self, cmd: &[String], model: &str) -> Option<Vec<String>> {
         let flag = self.model_flag.as_ref()?;
         let mut cmd = cmd.to_vec();
@@ -354,10 +354,11 @@ impl Profile {
         cmd
     }
 
-    /// Returns the index for a flag that the subcommand must accept too: directly after the program and the word that
-    /// makes it run once.
+    /// Returns the index for a flag that the subcommand must accept too: directly after the program and its subcommand.
+    /// A flag that makes the program run once, such as `-p`, may be followed by its value.
     pub fn place_of_flags(&self, cmd: &[String]) -> usize {
-        let after = cmd.iter().take_while(|arg| *arg != "--").position(|arg| self.one_shot.contains(arg));
+        let is_subcommand = |arg: &String| !arg.starts_with('-') && self.one_shot.contains(arg);
+        let after = cmd.iter().take_while(|arg| *arg != "--").position(is_subcommand);
         after.unwrap_or_else(|| program(cmd)).saturating_add(1).min(cmd.len())
     }
 

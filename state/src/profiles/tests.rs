@@ -160,6 +160,21 @@ fn the_route_follows_from_the_command() {
 }
 
 #[test]
+fn added_options_are_behind_a_subcommand_and_before_the_value_of_a_flag() {
+    for (text, want) in [
+        ("claude -p", "claude --dangerously-skip-permissions --model m -p"),
+        ("codex exec --json", "codex exec --dangerously-bypass-approvals-and-sandbox --model m --json"),
+        ("gemini -p work", "gemini --yolo --model m -p work"),
+        ("env A=1 aider --message work", "env A=1 aider --yes-always --model m --message work"),
+        ("opencode -- run", "opencode --model m -- run"),
+    ] {
+        let profile = find(&table(), &cmd(text));
+        let with_model = profile.command_with_model(&cmd(text), "m").unwrap();
+        assert_eq!(profile.command_unattended(&with_model).join(" "), want);
+    }
+}
+
+#[test]
 fn a_prompt_in_an_argument_is_never_an_option() {
     for (text, prompt, want) in [
         ("claude -p", "fix it", vec!["claude", "-p", "fix it"]),
