@@ -25,13 +25,15 @@ set -e
 jq --arg id "$1" "(.userStories[] | select(.id == \$id)) |= ($2)" ralph/tasks.json >"$(git rev-parse --git-dir)/new"
 cat "$(git rev-parse --git-dir)/new" >ralph/tasks.json
 echo "- $1: ${3:-$2}" >>ralph/progress.txt
+# A review may not change the code.
+case $2 in *reviewCount*) ;; *) echo "$2" >>"$1.txt" ;; esac
 [ -z "${3:-}" ] || { git add -A && git commit -qm "$3"; }
 END
 chmod +x "$work/story"
 
 # The model's replies.
 edits() { # ID FILTER [SUBJECT]: the edit alone
-    jq -cn --arg sh "echo '$2' >>$1.txt; $work/story $1 '$2' '${3:-}'" '{text: "I work.", sh: $sh}'
+    jq -cn --arg sh "$work/story $1 '$2' '${3:-}'" '{text: "I work.", sh: $sh}'
 }
 ends() { jq -cn --arg text "$1" '{text: $text}'; } # TEXT
 implement() { edits "$1" '.reviewStatus = "needs_review" | .notes = "wrote it"' "feat: [$1]" && ends 'Implemented.'; } # ID
