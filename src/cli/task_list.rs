@@ -16,7 +16,7 @@ pub struct TaskListArgs {
     /// a story. The loop is complete when every story is approved. The default is 15 iterations; --prompt-file and
     /// --max-iterations override prompt.md and that number. `swarm ralph init --tasks` creates the files. DIR is in the
     /// worker's directory. The command also prints what the agent prints, as with --stream, unless the agent has a
-    /// terminal interface. See swarm-ralph(1) for the rules.
+    /// terminal interface or prints JSON. See swarm-ralph(1) for the rules.
     #[arg(hide_short_help = true, long, value_name = "DIR", requires = "ralph")]
     pub ralph_dir: Option<PathBuf>,
     /// Do not review stories

@@ -4,6 +4,7 @@
 //! is therefore signed, and an index with another hash is not used.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -72,6 +73,8 @@ impl LoopRun {
     /// Without a seal, the next snapshot only takes longer.
     fn seal_index(&self) {
         if let Some(sha256) = self.index_hash() {
+            // git makes it readable for others.
+            let _ = fs::set_permissions(self.index(), fs::Permissions::from_mode(0o600));
             let purpose = Purpose::Index(&self.name, &self.id);
             let _ = write_signed(&self.key, purpose, &self.seal(), &IndexSeal { sha256 });
         }

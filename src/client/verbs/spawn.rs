@@ -28,7 +28,7 @@ pub(super) async fn run(ctx: &ClientContext, args: Spawn) -> CommandResult {
     for warning in &warnings {
         ctx.out.warn(warning);
     }
-    let streams_itself = args.tasks.ralph_dir.is_some() && !is_pasted(&params);
+    let streams_itself = args.tasks.ralph_dir.is_some() && prints_text(&params);
     if let Some(estimate) = estimate(&params).filter(|_| args.format == PageFormat::Text) {
         ctx.out.note(&estimate);
     }
@@ -74,9 +74,12 @@ async fn follow_output(ctx: &ClientContext, name: &str, format: PageFormat) -> C
     }
 }
 
-/// Whether the prompt is pasted, as for an agent with a terminal interface.
-fn is_pasted(params: &SpawnParams) -> bool {
-    params.profile.route(&params.cmd, params.prompt_via, params.ralph.is_some()) == PromptVia::Paste
+/// Whether a person can read what the agent prints: it has no terminal interface, and prints no record for programs.
+fn prints_text(params: &SpawnParams) -> bool {
+    let profile = &params.profile;
+    let via = profile.route(&params.cmd, params.prompt_via, params.ralph.is_some());
+    let is_record = !profile.record_args.is_empty() && profile.leaves_record(&params.cmd);
+    via != PromptVia::Paste && !is_record
 }
 
 /// The number of iterations that a task list may need; `None` without a valid list, which the daemon refuses.
