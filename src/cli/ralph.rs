@@ -43,12 +43,13 @@ directory has the mode and the story. It exists while the loop is live.
 
 After each iteration, swarm compares the list with its own copy. Only a review can approve a story. swarm undoes every \
 other change of the fields passes, reviewStatus and reviewCount, a removed story, and changed checks of a story. It \
-restores a broken list (the broken one is kept in ~/.swarm/ralph/NAME) and a changed prd.md. The next iteration and \
-`swarm report` name each of these. Agents may add stories and change every other field. While the loop is paused, you \
-may edit every file.
+restores a broken list (the broken one is kept in ~/.swarm/ralph/NAME), a changed prd.md and a changed prompt.md. An \
+approval does not count if the review changed other files. The next iteration and `swarm report` name each of these. \
+Agents may add stories and change every other field; `swarm report` and the next review name changed requirements. While \
+the loop is paused, you may edit every file.
 
-The commands in the field checks of a story must exit with 0 before a review can approve it. swarm runs them. If all \
-stories are approved and a gate such as --check does not hold, the story that was approved last goes back with the \
+The commands in the field checks of a story must exit with 0 before a review can approve it. swarm runs them, and those \
+of all stories once every story is approved. If all stories are approved and a gate such as --check does not hold, the story that was approved last goes back with the \
 output. An agent that exits with 0 but prints and changes nothing is started again, up to three times in a row without \
 using an iteration.
 

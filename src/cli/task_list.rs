@@ -26,8 +26,8 @@ pub struct TaskListArgs {
     pub skip_review: bool,
     /// Maximum reviews of a story [default: 5]
     ///
-    /// The last review approves the story in any case. Its concerns stay in the story's reviewFeedback, which then
-    /// starts with [AUTO-APPROVED AT CAP].
+    /// The last review approves the story if the story's checks pass. Its concerns stay in the story's reviewFeedback,
+    /// which then starts with [AUTO-APPROVED AT CAP].
     #[arg(hide_short_help = true, long, value_name = "N", requires = "ralph_dir", conflicts_with = "skip_review", value_parser = whole(1..=1000_u32))]
     pub review_cap: Option<u32>,
     /// Command of another agent that reviews stories
