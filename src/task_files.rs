@@ -46,7 +46,7 @@ impl TaskDir {
     /// or the parent of a `ralph_dir` outside of it.
     ///
     /// # Errors
-    /// When a path cannot be resolved, or there is no such project.
+    /// When a path cannot be resolved, or the project's directory does not exist.
     pub(crate) fn find(cwd: Option<&Path>, ralph_dir: Option<&Path>) -> Result<Self> {
         let pin = |path: &Path| {
             paths::pin(path).map_err(|e| Error::system(format!("cannot use '{}'", path.display()), e))

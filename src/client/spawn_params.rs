@@ -208,7 +208,7 @@ fn relative(root: &Path, option: &str, glob: &str) -> Result<String> {
     })
 }
 
-/// Builds the gates from the command line. With a task list, the promise is no gate of its own.
+/// Builds the gates from the command line. With a task list, the promise is not a gate.
 pub(super) fn gates(args: &GateArgs, tasks: Option<TaskGate>) -> Result<Gates> {
     let usual = Gates::default();
     let promise = args.promise.as_deref().filter(|_| tasks.is_none()).map(Promise::new).transpose();

@@ -72,7 +72,7 @@ pub(crate) async fn commit_days(dir: &Path, paths: &[PathBuf]) -> Result<Option<
     Ok(first.zip(last))
 }
 
-/// A command whose paths are no patterns.
+/// A command that reads its paths literally, not as patterns.
 fn with_paths(command: &[&str], paths: &[PathBuf]) -> Vec<OsString> {
     let words = ["--literal-pathspecs"].iter().chain(command).chain(&["--"]).map(OsString::from);
     words.chain(paths.iter().map(OsString::from)).collect()

@@ -13,15 +13,13 @@ use swarm_state::tasks::stop_check::{StopCheck, StopFacts, stop_check};
 use crate::files::read_bounded;
 use crate::git;
 use crate::runtime::block_on;
+use crate::task_files::TASK_DIR;
 
 /// How long the check may take. After that the stop is allowed.
 const STOP_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The largest file that is read.
 const MAX_FILE_BYTES: u64 = 16 << 20;
-
-/// The directory of the list if the marker does not name it.
-const DEFAULT_DIR: &str = "ralph";
 
 /// The agent that is about to stop: its directories, and the worker that it belongs to.
 pub(super) struct StoppingAgent<'a> {
@@ -42,7 +40,7 @@ pub(super) fn check(agent: &StoppingAgent<'_>) -> StopCheck {
     if !marker.binds(agent.worker, agent.swarm_dir) {
         return StopCheck::default();
     }
-    let dir = marker.ralph_dir.clone().unwrap_or_else(|| DEFAULT_DIR.into());
+    let dir = marker.ralph_dir.clone().unwrap_or_else(|| TASK_DIR.into());
     let file = format!("{dir}/{TASKS_FILE}");
     let tasks = read_bounded(&project.join(&file), MAX_FILE_BYTES);
     let tasks = tasks.map_err(|error| match error.kind() {

@@ -263,7 +263,7 @@ impl LoopRun {
         let checks = last.and_then(|it| it.verdict?.tasks).map(|tasks| tasks.checks).unwrap_or_default();
         let Some((from, to)) = start.zip(end) else { return OwnChanges { checks, ..OwnChanges::default() } };
         let diff = git::diff_as_text(&self.cwd, &from, &to).await.unwrap_or_else(|error| error.to_string());
-        // The list and the log of progress are no part of the work.
+        // The reviewer judges the work, and not the list or the log of progress.
         let diff = self.gates.tasks.as_ref().map_or(diff.clone(), |gate| without_dir(&diff, &gate.dir));
         let mut sensitive = files_in(&diff);
         let tests = protect::tests(base);
