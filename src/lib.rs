@@ -74,6 +74,7 @@ pub mod procs;
 pub mod protocol;
 pub mod ralph;
 mod runtime;
+pub mod sandbox;
 pub mod session;
 pub mod settings;
 mod shell;

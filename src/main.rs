@@ -9,7 +9,7 @@ use swarm::cli::{Cli, Command, DaemonArgs, DaemonCommand, RalphArgs, RalphComman
 use swarm::out::{CommandResult, Failure, Out};
 use swarm::paths::Paths;
 use swarm::settings::Settings;
-use swarm::{archive, cli, client, daemon, demo, doctor, hooks, session, store, stories, wrapper};
+use swarm::{archive, cli, client, daemon, demo, doctor, hooks, sandbox, session, store, stories, wrapper};
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
@@ -19,6 +19,12 @@ fn main() -> ExitCode {
         (Some("__record"), Some(file)) => {
             store::record(std::io::stdin().lock(), Path::new(file), store::MAX_RECORD_BYTES);
             0
+        }
+        (Some(sandbox::bridge::INSIDE_ARGUMENT), _) => {
+            sandbox::bridge::inside(args.get(2..).unwrap_or_default())
+        }
+        (Some(sandbox::bridge::BRIDGE_ARGUMENT), _) => {
+            sandbox::bridge::bridge(args.get(2..).unwrap_or_default())
         }
         (Some("__demo-agent"), _) => demo::agent::main(),
         (Some("__stories"), _) => stories::main(Out::from_env()),

@@ -9,33 +9,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The access of a sandboxed worker to the network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NetworkAccess {
-    /// The network of the machine.
-    #[default]
-    On,
-    /// A loopback interface of its own, and nothing else.
-    Off,
-    /// The same, and the hosts of an [`AllowList`] through swarm's proxy.
-    Allow,
-}
-
-impl NetworkAccess {
-    /// All values, as options and settings write them.
-    pub const ALL: [Self; 3] = [Self::On, Self::Off, Self::Allow];
-
-    /// The word of options and settings.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::On => "on",
-            Self::Off => "off",
-            Self::Allow => "allow",
-        }
-    }
-}
-
 /// A host as a request names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RequestHost {

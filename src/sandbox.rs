@@ -1,0 +1,4 @@
+//! The sandbox.
+
+pub mod bridge;
+pub(crate) mod proxy;
