@@ -21,7 +21,7 @@ use crate::paths::{Paths, private_dir};
 use crate::task_files::{TASK_DIR, TASKS_FILE};
 
 /// How much of a transcript is read. The output of one tool can be longer than the first part.
-const READ_BYTES: [u64; 2] = [256 << 10, 8 << 20];
+const READ_BYTES: [u64; 2] = [256 << 10, 2 << 20];
 
 /// The alerts of a session are deleted after this time without a change.
 const MAX_ALERTS_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);

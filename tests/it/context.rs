@@ -236,6 +236,7 @@ fn a_limited_iteration_is_asked_to_stop_and_then_ended() {
     w.until_logged("l", "[END] iteration 1 exit=context-spent");
     let reason = "its context is 86% full; --max-context 70 ends it at 85%";
     w.until_logged("l", &format!("[WARN] iteration 1: {reason}"));
+    w.swarm(&["why", "l"]).ok().says(reason);
     let report = w.swarm(&["report", "l", "--format", "json"]).ok().json();
     assert_eq!(
         (&report["budgets"]["max_context"], &report["iterations"][0]["reason"]),

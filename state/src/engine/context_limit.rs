@@ -1,7 +1,8 @@
 //! The limit of an iteration's context (`--max-context`).
 //!
 //! The agent's hook reports the percentage after each tool call and asks the agent to stop at the limit. swarm ends the
-//! iteration only at a report some points above it, and never at the first report that reaches the limit.
+//! iteration only at a report some points above it, and never at the first report that reaches the limit. Tools that
+//! the agent called together report the same percentage, which counts as one report.
 
 use super::{Effect, Now, Phase, Why, Worker};
 use crate::context::end_at;
@@ -19,7 +20,7 @@ impl Worker {
         let before = watch.context.replace(percent);
         let ralph = self.ralph.as_ref()?;
         let max = ralph.budgets.max_context?;
-        let was_asked = before.is_some_and(|before| before >= max);
+        let was_asked = before.is_some_and(|before| before >= max && before != percent);
         let end = end_at(max).filter(|end| was_asked && percent >= *end)?;
         let reason = format!("its context is {percent}% full; --max-context {max} ends it at {end}%");
         let message = format!("iteration {}: {reason}", ralph.iteration);

@@ -346,8 +346,9 @@ fn the_context_of_an_iteration_ends_it_after_the_agent_was_asked() {
         (Some(70), &[69, 84, 84], false),
         (Some(70), &[70, 84, 85], true),
         // The first report above the limit only asks the agent, also above the end.
-        (Some(70), &[99], false),
-        (Some(70), &[99, 99], true),
+        (Some(70), &[60, 98], false),
+        (Some(70), &[60, 98, 98, 98], false),
+        (Some(70), &[60, 98, 98, 99], true),
         (Some(70), &[99, 20, 99], false),
         (Some(85), &[85, 100], true),
         // A compaction comes first.
