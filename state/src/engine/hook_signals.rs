@@ -77,10 +77,7 @@ impl Worker {
             HookSignal::Prompt | HookSignal::Working | HookSignal::ToolUsed(_) => {
                 (watch.over, watch.rests) = (None, false);
                 watch.restart();
-                let held = match heard {
-                    HookSignal::ToolUsed(_) => watch.held,
-                    heard => heard == HookSignal::Working,
-                };
+                let held = heard == HookSignal::Working || (watch.held && heard != HookSignal::Prompt);
                 let is_news = (watch.held, watch.in_turn) != (held, true);
                 (watch.held, watch.in_turn) = (held, true);
                 let mut effects = self.answered();
