@@ -98,6 +98,7 @@ pub(super) fn worker(view: &WorkerView) -> Value {
         "started": view.started,
         "tmux": view.tmux,
         "worktree": view.worktree,
+        "tasks": view.tasks,
         "metadata": metadata,
     })
 }
@@ -162,6 +163,7 @@ pub(super) fn ralph(view: &RalphView, of: &WorkerView) -> Value {
         "done_pattern": view.done_pattern,
         "inactivity_timeout": view.inactivity_timeout,
         "question_timeout": view.question_timeout,
+        "tasks": view.tasks,
         "state_file": view.state_file,
     })
 }

@@ -136,6 +136,16 @@ pub(crate) struct Waiting {
     pub(crate) forced: Vec<String>,
 }
 
+/// The story that a loop works on.
+pub(crate) struct StoryWork {
+    pub(crate) mode: IterationMode,
+    pub(crate) id: String,
+    /// Stories that need no further iteration.
+    pub(crate) done: u64,
+    /// All stories.
+    pub(crate) total: u64,
+}
+
 /// One worker.
 pub(crate) struct Slot {
     pub(crate) spec: Arc<WorkerSpec>,
@@ -149,6 +159,8 @@ pub(crate) struct Slot {
     pub(crate) last_screen: String,
     /// The checks that run now.
     pub(crate) checking: Vec<String>,
+    /// The work on the task list in the current or last iteration; `None` before the first, and without a list.
+    pub(crate) story: Option<StoryWork>,
     pub(crate) saving: Saving,
     pub(crate) start: Start,
     /// False until the saved state was compared with the panes of its tmux server.
@@ -203,6 +215,7 @@ impl Slot {
             reader,
             last_screen: String::new(),
             checking: vec![],
+            story: None,
             saving: Saving::default(),
             start: Start::Settled,
             reconciled: true,
@@ -355,9 +368,12 @@ impl Slot {
         if self.saving.waits_for_disk().is_some() { Status::Waiting } else { self.engine.status() }
     }
 
-    /// Updates the running checks by a notice about one of them.
-    pub(crate) fn note_check(&mut self, entry: &Entry) {
+    /// Updates the running checks, or the story of the iteration, by a notice about it.
+    pub(crate) fn note_work(&mut self, entry: &Entry) {
         match entry {
+            Entry::StoryStarted { mode, story, done, total, .. } => {
+                self.story = Some(StoryWork { mode: *mode, id: story.clone(), done: *done, total: *total });
+            }
             Entry::CheckStarted { check, .. } => self.checking.push(check.clone()),
             Entry::Checked { check, .. } => {
                 if let Some(at) = self.checking.iter().position(|running| running == check) {
