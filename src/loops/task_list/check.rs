@@ -3,12 +3,30 @@
 use std::path::Path;
 
 use swarm_state::tasks::TaskList;
-use swarm_state::tasks::gate::{PRD_FILE, TASKS_FILE, TaskGate};
+use swarm_state::tasks::gate::{PRD_FILE, PROMPT_FILE, TASKS_FILE, TaskGate};
 use swarm_state::tasks::review::invariants;
 use swarm_state::tasks::selection::Selection;
 
 use super::files::read_text;
 use crate::error::{Error, Result};
+use crate::git;
+use crate::shell::quote;
+
+/// Refuses a list whose files are not committed as they are: a new worktree would not have them.
+///
+/// # Errors
+/// With the files and the command that commits them.
+pub(crate) async fn refuse_uncommitted_list(cwd: &Path, gate: &TaskGate) -> Result<()> {
+    let files = [TASKS_FILE, PRD_FILE, PROMPT_FILE].map(|file| format!("{}/{file}", gate.dir));
+    let found = git::uncommitted_of(cwd, &files).await;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let dir = quote(&gate.dir);
+    let message = format!("a new worktree would not have these uncommitted files: {}", found.join(", "));
+    Err(Error::invalid(message)
+        .hint(format!("commit them: git add {dir} && git commit -m 'Plan the task list' -- {dir}")))
+}
 
 /// Reads and checks the list of a loop before it starts.
 ///
