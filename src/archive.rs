@@ -1,6 +1,6 @@
 //! `swarm ralph archive`: move a finished task list to an archive, and write a new one.
 //!
-//! No daemon is needed. The order is copy, reset, commit, so that nothing is lost if swarm is killed in between; the
+//! The daemon is only asked which loops there are. The order is copy, reset, commit, so that nothing is lost if swarm is killed in between; the
 //! next archive continues with the same folder. Deliberately absent: the text of the summary
 //! ([`swarm_state::tasks::archive`]).
 
@@ -15,6 +15,7 @@ use swarm_state::tasks::archive::{ListSummary, LoopDates, archive_folder, summar
 use swarm_state::template::tasks::{TASKS_PROMPT, has_progress, has_requirements, has_stories};
 
 use crate::cli::{PageFormat, RalphArchive};
+use crate::client::list_users::{ListChange, refuse_used_list};
 use crate::error::{Error, ErrorCode, Result};
 use crate::files::sync_dir;
 use crate::git::{self, PathsCommit};
@@ -54,7 +55,7 @@ struct OldList {
 pub fn run(args: &RalphArchive, out: Out) -> CommandResult {
     let place = TaskDir::find(args.cwd.as_deref(), args.ralph_dir.as_deref())?;
     place.require()?;
-    place.refuse_active()?;
+    block_on(refuse_used_list(&place, ListChange::Replace))??;
     let old = OldList::read(place)?;
     let day = today();
     let name = archive_folder(&day, args.label.as_deref(), &old.branch);
@@ -82,7 +83,7 @@ pub fn run(args: &RalphArchive, out: Out) -> CommandResult {
         }))?;
     } else {
         out.line(&format!("archived the task list in {shown}"))?;
-        if let Some(ListSummary { stories, done, reviews, .. }) = counts {
+        if let Some(ListSummary { stories, done, reviews, .. }) = &counts {
             out.line(&format!("stories done: {done} of {stories}, reviews: {reviews}"))?;
         }
         commit.as_ref().map_or(Ok(()), |id| out.line(&format!("committed {id}")))?;

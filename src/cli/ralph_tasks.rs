@@ -13,7 +13,7 @@ pub(super) const TASKS_LONG: &str = "\
 Check, list, import and export task lists.
 
 A task list is the file tasks.json in the directory of a loop, usually ralph/. It has the stories that the loop \
-implements and reviews. These commands need no daemon.";
+implements and reviews. These commands need no daemon, except that import asks it which loops are live.";
 
 /// `swarm ralph tasks`
 #[derive(Debug, Args)]
@@ -82,7 +82,7 @@ story without criteria gets one from its title. A story without an id gets the i
 the next free one, as in US-004.
 
 swarm writes the list whole or not at all. It refuses if the result would not be valid, if a dependency is missing, or \
-while a loop works on the list.";
+while a loop works on the list. While the loop is paused, you may import.";
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
