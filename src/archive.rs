@@ -55,6 +55,7 @@ struct OldList {
 pub fn run(args: &RalphArchive, out: Out) -> CommandResult {
     let place = TaskDir::find(args.cwd.as_deref(), args.ralph_dir.as_deref())?;
     place.require()?;
+    refuse_other_repository(&place)?;
     block_on(refuse_used_list(&place, ListChange::Replace))??;
     let old = OldList::read(place)?;
     let day = today();
@@ -88,6 +89,12 @@ pub fn run(args: &RalphArchive, out: Out) -> CommandResult {
         }
         commit.as_ref().map_or(Ok(()), |id| out.line(&format!("committed {id}")))?;
     }
+    if let Some(ListSummary { stories, done, .. }) = counts.filter(|counts| counts.done < counts.stories) {
+        let left = stories - done;
+        out.warn(&format!(
+            "{left} of {stories} stories were not done; their list is in {shown}/{TASKS_FILE}"
+        ));
+    }
     if let Err(why) = &old.list {
         out.warn(&format!("the archived {TASKS_FILE} is not a valid task list: {why}"));
     }
@@ -99,6 +106,20 @@ pub fn run(args: &RalphArchive, out: Out) -> CommandResult {
     }
     out.hint("to plan the next feature: swarm ralph plan");
     Ok(0)
+}
+
+/// Refuses a list that belongs to another repository than the project, which gets the archive.
+fn refuse_other_repository(place: &TaskDir) -> Result<()> {
+    let top = |dir: &Path| block_on(git::top(dir)).map(|found| found.ok());
+    if top(&place.project)? == top(&place.dir)? {
+        return Ok(());
+    }
+    let (list, project) = (place.shown(""), place.project.display());
+    let message =
+        format!("the task list '{list}' and the project '{project}' are not in the same repository");
+    let parent = place.dir.parent().unwrap_or(&place.dir);
+    Err(Error::invalid(message)
+        .hint(format!("to archive the list where it is: --cwd {}", quote_path(parent))))
 }
 
 impl OldList {

@@ -53,7 +53,8 @@ swarm moves prd.md, tasks.json and progress.txt to a new directory ralph-archive
 A prompt.md that you changed stays, and the archive gets a copy. The archive also has a summary.md: the stories, \
 their reviews and the dates. swarm commits these files and nothing else; changes that you have staged stay staged.
 
-swarm refuses to archive while a loop works on the list, also while that loop is paused; end it with swarm kill NAME.";
+swarm refuses to archive while a loop works on the list, also while that loop is paused; end it with swarm kill NAME. \
+If stories are left, swarm warns and archives the list all the same.";
 
 /// `swarm ralph init`
 #[derive(Debug, Args)]
