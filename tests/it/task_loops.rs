@@ -375,7 +375,9 @@ fn a_person_may_edit_the_list_while_the_loop_is_paused() {
     project.cheat(1, "while (!-e \"$dir/go\") { select(undef, undef, undef, 0.02) } '' ");
     let mut follower = project.world.follow(&project.args(&[]));
     project.world.until("the agent works", || (project.calls() == 1).then_some(()));
-    assert!(project.path(".ralph-active").exists());
+    let marker: Value =
+        serde_json::from_str(&fs::read_to_string(project.path(".ralph-active")).unwrap()).unwrap();
+    assert_eq!(marker["startHashes"].as_object().unwrap().len(), 3, "{marker}");
     project.world.swarm(&["ralph", "pause", "l"]).ok();
     assert!(project.path(".ralph-active").exists(), "the agent still works");
     fs::write(project.agent.join("go"), "").unwrap();
