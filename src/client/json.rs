@@ -291,6 +291,7 @@ fn task_result(tasks: &TaskVerdict) -> Value {
     let mut fields = Fields::of(tasks);
     fields.fill(&["is_changed", "is_passed", "skip_review", "promised_early"], false);
     fields.fill(&["undone", "noted"], json!([]));
+    fields.fill(&["sent_back_at_cap"], 0);
     fields.set("checks", checks(&tasks.checks));
     fields.into_value()
 }

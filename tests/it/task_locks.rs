@@ -1,4 +1,5 @@
-//! A task list that a loop works on: nobody replaces it, and `ls` and `status` show the story.
+//! A task list that a loop works on: nobody replaces it, `ls` and `status` show the story, and a story that cannot be
+//! approved pauses the loop.
 
 use std::fs;
 
@@ -89,4 +90,73 @@ fn a_worktree_needs_the_committed_list() {
     project.git(&["commit", "-qm", "plan"]);
     let (code, text) = project.run(&["--worktree"]);
     assert_eq!(code, 0, "{text}");
+}
+
+#[test]
+fn a_story_that_fails_its_checks_at_the_cap_pauses_the_loop() {
+    let mut checked = story("US-001");
+    checked["checks"] = json!(["test -e good"]);
+    let project = Project::new(&[checked]);
+    let world = &project.world;
+    let (code, text) = project.run(&["--review-cap", "1", "-n", "30"]);
+    assert_eq!((code, project.calls()), (1, 6), "{text}");
+    let status = world.until_status("l", "paused");
+    let why = "paused: story US-001 has reached its review cap, and its checks or the gates failed after 3 approvals in a row";
+    assert_eq!((&status["reason"], &status["paused_by"]), (&json!(why), &json!("story_stuck")));
+    world.swarm(&["status", "l"]).ok().warns("hint: look at the work (swarm ralph diff l)");
+    assert_eq!(world.ralph_state("l")["reason"], "story_stuck");
+    // The person decided: the work was good.
+    project.write("good", "");
+    world.swarm(&["ralph", "resume", "l"]).ok();
+    world.until_status("l", "done");
+    assert_eq!(project.calls(), 8);
+    project.approved("US-001", 2);
+}
+
+#[test]
+fn a_changed_check_is_named_with_the_iteration_that_changed_it() {
+    let project = Project::new(&[story("US-001")]);
+    project.write("check.sh", "true\n");
+    project.git(&["add", "-A"]);
+    project.git(&["commit", "-qm", "check"]);
+    project.cheat(1, "spew('check.sh', \"exit 0\\n\"); '' ");
+    project.cheat(3, "spew('check.sh', \"true\\n\"); '' ");
+    let (code, text) = project.run(&["--check", "sh check.sh"]);
+    assert_eq!(code, 0, "{text}");
+    let named = "iteration 1 changed the protected file check.sh (restore it, or a person accepts the change: swarm ralph approve l)";
+    assert!(
+        project.undone(2).contains(&format!("a gate of the loop does not hold: {named}")),
+        "{}",
+        project.undone(2)
+    );
+    assert!(project.prompt(3).contains(named), "{}", project.prompt(3));
+    project.approved("US-001", 2);
+}
+
+#[test]
+fn the_directory_of_the_project_cannot_be_the_list() {
+    let project = Project::new(&[story("US-001")]);
+    let run = |args: &[&str], dir: &str| {
+        let mut swarm = project.world.command(crate::world::SWARM);
+        swarm.args(args).current_dir(project.path(dir));
+        project.world.run(swarm)
+    };
+    let spawn = ["spawn", "--ralph", "--ralph-dir", ".", "--", "true"];
+    let why = "--ralph-dir: the task list needs a directory of its own below the project";
+    run(&spawn, "ralph").code(2).warns(why).warns("hint: start the loop in the project: --cwd ");
+    let there = [
+        "spawn",
+        "-d",
+        "--name",
+        "l",
+        "--ralph",
+        "--ralph-dir",
+        ".",
+        "--cwd",
+        "..",
+        "--no-unattended",
+        "--",
+        "true",
+    ];
+    run(&there, "ralph").ok();
 }
