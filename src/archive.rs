@@ -1,7 +1,7 @@
 //! `swarm ralph archive`: move a finished task list to an archive, and write a new one.
 //!
-//! The daemon is only asked which loops there are. The order is copy, reset, commit, so that nothing is lost if swarm is killed in between; the
-//! next archive continues with the same folder. Deliberately absent: the text of the summary
+//! The daemon is only asked which loops there are. The order is copy, reset, commit, so that nothing is lost if swarm
+//! is killed in between; the next archive continues with the same folder. Deliberately absent: the text of the summary
 //! ([`swarm_state::tasks::archive`]).
 
 use std::fs;

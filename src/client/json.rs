@@ -184,7 +184,6 @@ pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     fields.set("gates", gates(&report.gates));
     fields.set("budgets", budgets(&report.budgets));
     fields.set("baseline", checks(&report.baseline));
-    fields.set("gates", gates(&report.gates));
     fields.set("outages", report.outages);
     fields.set("outage_seconds", report.outage_seconds);
     fields.set("agent_seconds", agent_seconds(shown));

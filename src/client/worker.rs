@@ -28,7 +28,8 @@ pub(super) fn iteration(worker: &WorkerView) -> String {
     }
 }
 
-/// Formats the work on a task list as `review US-001`, and the stories as `1/3 done`; `None` before the first iteration.
+/// Formats the work on a task list as `review US-001`, and the stories as `1/3 done`; `None` before the first
+/// iteration.
 pub(super) fn story(tasks: &TaskListView) -> Option<(String, String)> {
     let (mode, story) = (tasks.mode?, printable(tasks.story.as_ref()?));
     Some((format!("{mode} {story}"), format!("{}/{} done", tasks.done?, tasks.total?)))

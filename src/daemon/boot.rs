@@ -15,7 +15,7 @@ use swarm_state::spec::WorkerSpec;
 use crate::daemon::messages::{Input, Look, ServerPanes};
 use crate::daemon::panes;
 use crate::daemon::run::exit;
-use crate::daemon::slot::{self, SaveState, Slot, StoryWork};
+use crate::daemon::slot::{self, SaveState, Slot};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::views;
 use crate::error::{Error, Result};
@@ -173,10 +173,7 @@ impl Supervisor {
             slot.saving.state = SaveState::Unsaved { error: None, marked: false };
         }
         slot.rebuild_reader();
-        slot.story = slot
-            .task_loop()
-            .and_then(|loop_run| loop_run.last_story())
-            .map(|(turn, (done, total))| StoryWork { mode: turn.mode, id: turn.story, done, total });
+        slot.story = slot.task_loop().and_then(|loop_run| loop_run.last_story());
         if !foreign {
             // The stamp is unknown, so the first look compares the file with the record: this finds an edit that was
             // made while no daemon ran.

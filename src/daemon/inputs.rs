@@ -139,8 +139,8 @@ impl Supervisor {
                 }
                 slot.saving.output_error = None;
                 slot.checking.clear();
-                if let (Some(story), Some(tasks)) = (&mut slot.story, &verdict.tasks) {
-                    (story.done, story.total) = (tasks.done, tasks.total);
+                if let Some(tasks) = &verdict.tasks {
+                    slot.story = Some((tasks.turn.clone(), (tasks.done, tasks.total)));
                 }
                 self.advance(name, Event::Judged(run, verdict));
                 self.remove_run_dir(name, run);

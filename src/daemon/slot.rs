@@ -11,6 +11,7 @@ use swarm_state::model::{Pane, PromptVia, Run, Status, Worktree};
 use swarm_state::notice::{Entry, PauseBy};
 use swarm_state::spec::{Prompt, WorkerSpec};
 use swarm_state::tasks::IterationMode;
+use swarm_state::tasks::gate::TaskTurn;
 use tokio::time::Instant;
 
 use crate::daemon::busy::BusyList;
@@ -136,16 +137,6 @@ pub(crate) struct Waiting {
     pub(crate) forced: Vec<String>,
 }
 
-/// The story that a loop works on.
-pub(crate) struct StoryWork {
-    pub(crate) mode: IterationMode,
-    pub(crate) id: String,
-    /// Stories that need no further iteration.
-    pub(crate) done: u64,
-    /// All stories.
-    pub(crate) total: u64,
-}
-
 /// One worker.
 pub(crate) struct Slot {
     pub(crate) spec: Arc<WorkerSpec>,
@@ -159,8 +150,8 @@ pub(crate) struct Slot {
     pub(crate) last_screen: String,
     /// The checks that run now.
     pub(crate) checking: Vec<String>,
-    /// The work on the task list in the current or last iteration; `None` before the first, and without a list.
-    pub(crate) story: Option<StoryWork>,
+    /// The work on the task list in the current or last iteration, and the numbers of finished and of all stories.
+    pub(crate) story: Option<(TaskTurn, (u64, u64))>,
     pub(crate) saving: Saving,
     pub(crate) start: Start,
     /// False until the saved state was compared with the panes of its tmux server.
@@ -371,8 +362,9 @@ impl Slot {
     /// Updates the running checks, or the story of the iteration, by a notice about it.
     pub(crate) fn note_work(&mut self, entry: &Entry) {
         match entry {
-            Entry::StoryStarted { mode, story, done, total, .. } => {
-                self.story = Some(StoryWork { mode: *mode, id: story.clone(), done: *done, total: *total });
+            Entry::StoryStarted { mode, story, title, done, total, .. } => {
+                let turn = TaskTurn { mode: *mode, story: story.clone(), title: title.clone() };
+                self.story = Some((turn, (*done, *total)));
             }
             Entry::CheckStarted { check, .. } => self.checking.push(check.clone()),
             Entry::Checked { check, .. } => {

@@ -64,13 +64,13 @@ fn worker(slot: &Slot) -> WorkerView {
 /// The task list of a loop.
 fn tasks(slot: &Slot) -> Option<TaskListView> {
     let gate = slot.spec.ralph.as_ref()?.gates.tasks.as_ref()?;
-    let work = slot.story.as_ref();
+    let (turn, count) = slot.story.clone().unzip();
     Some(TaskListView {
         dir: gate.dir.clone(),
-        mode: work.map(|work| work.mode),
-        story: work.map(|work| work.id.clone()),
-        done: work.map(|work| work.done),
-        total: work.map(|work| work.total),
+        mode: turn.as_ref().map(|turn| turn.mode),
+        story: turn.map(|turn| turn.story),
+        done: count.map(|(done, _)| done),
+        total: count.map(|(_, total)| total),
     })
 }
 

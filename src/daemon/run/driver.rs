@@ -289,7 +289,7 @@ async fn tree(
     Ok(path)
 }
 
-/// The task list of a loop, or of the coordinator of its stories. That of a single story is on the coordinator's branch.
+/// The task list of a loop, or of the coordinator of its stories. That of a single story is on their branch.
 fn planned_list(spec: &WorkerSpec) -> Option<TaskGate> {
     let gate = match (&spec.ralph, &spec.prompt) {
         (Some(ralph), _) => ralph.gates.tasks.clone(),

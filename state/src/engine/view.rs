@@ -119,7 +119,11 @@ impl Worker {
                     let detail = match by {
                         PauseBy::CannotCheck => ralph.cannot_check.clone(),
                         PauseBy::StoryStuck => ralph.story_stuck.clone(),
-                        _ => None,
+                        PauseBy::User
+                        | PauseBy::Shutdown
+                        | PauseBy::NoProgress
+                        | PauseBy::BudgetUnseen
+                        | PauseBy::HeldOut => None,
                     };
                     Some(Cause::Paused { by, detail })
                 };

@@ -54,8 +54,8 @@ fn no_control_character_reaches_the_terminal() {
         json!({ "title": odd, "description": format!("{odd}\n\tcode"), "notes": odd, "acceptanceCriteria": [odd] }),
     );
     let list = list(&[one]);
-    let dates = super::super::archive::LoopDates::default();
-    let summary = super::super::archive::summary_text(Ok(&list), "2026-01-15", &dates);
+    let dates = archive::LoopDates::default();
+    let summary = archive::summary_text(Ok(&list), "2026-01-15", &dates);
     for text in [list.to_markdown(), list.to_dot(), list.to_mermaid(), list.to_prd(), summary] {
         let is_bad = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
         assert!(!text.contains(is_bad), "{text:?}");
