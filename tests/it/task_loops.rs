@@ -85,7 +85,9 @@ impl Project {
     }
 
     pub(crate) fn calls(&self) -> u32 {
-        fs::read_to_string(self.agent.join("calls")).map_or(0, |calls| calls.trim().parse().unwrap())
+        // The agent may be writing it.
+        let calls = fs::read_to_string(self.agent.join("calls")).unwrap_or_default();
+        calls.trim().parse().unwrap_or(0)
     }
 
     pub(crate) fn prompt(&self, call: u32) -> String {
