@@ -115,6 +115,7 @@ pub enum RalphCommand {
           max_tokens *        Maximum input and output tokens\n  \
           max_failures        Failed iterations in a row that stop the loop\n  \
           no_progress *       Iterations in a row without progress that pause it\n  \
+          max_context *       Percent of the agent's context for an iteration\n  \
           inactivity_timeout  Time without activity that ends an iteration\n  \
           question_timeout    Your time to answer an agent's question; 0: no limit\n  \
           done_pattern *      Regular expression\n  \
@@ -228,13 +229,14 @@ pub struct RalphLogs {
 }
 
 /// The settings of a loop that `ralph set` changes. Its help describes them.
-pub(crate) const LOOP_KEYS: [&str; 10] = [
+pub(crate) const LOOP_KEYS: [&str; 11] = [
     "max_iterations",
     "max_time",
     "max_cost",
     "max_tokens",
     "max_failures",
     "no_progress",
+    "max_context",
     "inactivity_timeout",
     "question_timeout",
     "done_pattern",

@@ -80,6 +80,7 @@ pub(super) fn worker(view: &WorkerView) -> Value {
         "consecutive_failures": loop_data.consecutive_failures,
         "total_failures": loop_data.total_failures,
         "cost_usd": loop_data.cost_usd,
+        "context_percent": view.context,
         "paused_by": paused_by(loop_data.paused_by, view.status),
         "outage": view.outage,
         "exit_code": view.exit_code,
@@ -254,6 +255,7 @@ fn gates(gates: &Gates) -> Value {
 fn budgets(budgets: &Budgets) -> Value {
     let mut fields = Fields::of(budgets);
     fields.set("max_cost", budgets.max_cost.map(usd));
+    fields.fill(&["max_context"], Value::Null);
     fields.into_value()
 }
 

@@ -53,6 +53,7 @@ fn worker(slot: &Slot) -> WorkerView {
         metadata: metadata(slot),
         ready: engine.is_ready(),
         idle: engine.is_idle(),
+        context: engine.context_percent(),
         ended: engine.ended_by_swarm(),
         outage: engine.outage().map(|outage| outage.kind),
         raise: limits_to_raise(slot),

@@ -89,8 +89,8 @@ pub struct RalphView {
 pub struct RalphSetParams {
     /// The worker.
     pub name: String,
-    /// `max_iterations`, `max_time`, `max_cost`, `max_tokens`, `max_failures`, `no_progress`, `inactivity_timeout`,
-    /// `question_timeout`, `done_pattern` or `prompt_file`.
+    /// `max_iterations`, `max_time`, `max_cost`, `max_tokens`, `max_failures`, `no_progress`, `max_context`,
+    /// `inactivity_timeout`, `question_timeout`, `done_pattern` or `prompt_file`.
     pub key: String,
     /// The value as text. Durations are seconds and `max_cost` is millionths of a US dollar. The word `null` removes
     /// the done pattern or a limit that is optional.

@@ -75,6 +75,9 @@ pub struct WorkerView {
     /// The agent's turn has ended, according to its screen; absent for no.
     #[serde(default, skip_serializing_if = "is_default")]
     pub idle: bool,
+    /// How full the agent's context is, in percent, as its hook last reported it; absent if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<u8>,
     /// Why swarm ended the last run; absent if the agent exited by itself or a run is alive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,

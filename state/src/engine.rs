@@ -23,6 +23,7 @@
 
 mod clock;
 mod constructors;
+mod context_limit;
 mod ended;
 mod events;
 mod evidence;

@@ -14,6 +14,7 @@ mod checks;
 mod clean;
 mod clean_room;
 mod completions;
+mod context;
 mod crash;
 mod crowd;
 mod daemon;

@@ -46,6 +46,9 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
         say("story", story);
         say("stories", count);
     }
+    if let Some(percent) = worker.context {
+        say("context", format!("{percent}% used"));
+    }
     say("command", join(&worker.cmd));
     say("directory", worker.cwd.display().to_string());
     if let Some(tree) = &worker.worktree {
@@ -117,8 +120,9 @@ mod tests {
         let mut worker =
             view("a", "waiting", json!({"ralph": true, "ralph_iteration": 2, "status": "running"}));
         worker.screen = vec!["Do you trust\x1b[2J?".into()];
+        worker.context = Some(52);
         let text = page(&worker, out).join("\n");
-        assert!(text.contains("\n  iteration  2\n"), "{text}");
+        assert!(text.contains("\n  iteration  2\n  context    52% used\n"), "{text}");
         assert!(text.contains("\n    | Do you trust") && !text.contains('\x1b'), "{text}");
     }
 }

@@ -340,6 +340,41 @@ fn the_time_of_an_iteration_ends_it_and_the_loop_goes_on() {
 }
 
 #[test]
+fn the_context_of_an_iteration_ends_it_after_the_agent_was_asked() {
+    for (max_context, reports, ended) in [
+        (None, &[50, 100, 100][..], false),
+        (Some(70), &[69, 84, 84], false),
+        (Some(70), &[70, 84, 85], true),
+        // The first report above the limit only asks the agent, also above the end.
+        (Some(70), &[60, 98], false),
+        (Some(70), &[60, 98, 98, 98], false),
+        (Some(70), &[60, 98, 98, 99], true),
+        (Some(70), &[99, 20, 99], false),
+        (Some(85), &[85, 100], true),
+        // A compaction comes first.
+        (Some(86), &[90, 100, 100], false),
+    ] {
+        let mut worker = verified(Budgets { max_context, ..Budgets::default() });
+        worker.step(Event::Start, at(0));
+        worker.step(Event::Up(Run(1)), at(0));
+        let mut last = vec![];
+        for percent in reports {
+            last = worker.step(Event::Hook(Run(1), HookSignal::ToolUsed(Some(*percent))), at(1000));
+        }
+        let is_ending = matches!(worker.phase(), Phase::Ending { why: Why::ContextSpent, .. });
+        assert_eq!(is_ending, ended, "{max_context:?} {reports:?}");
+        assert_eq!(worker.context_percent(), reports.last().filter(|_| !ended).copied());
+        if max_context == Some(70) && ended {
+            let percent = reports.last().unwrap();
+            let reason = format!("its context is {percent}% full; --max-context 70 ends it at 85%");
+            assert!(entries(&last).contains(&&Entry::Warning { message: format!("iteration 1: {reason}") }));
+            worker.step(Event::Exited(Run(1), Exit::Signal(15)), at(2000));
+            assert_eq!(worker.ended().unwrap().reason, reason);
+        }
+    }
+}
+
+#[test]
 fn time_without_an_agent_in_a_pause_does_not_count_and_no_limit_ends_a_paused_agent() {
     let mut worker = verified(Budgets { max_time: Some(100), ..Budgets::default() });
     worker.step(Event::Start, at(0));
