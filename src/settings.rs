@@ -28,6 +28,12 @@
 //! source = "~/.tmux.conf"     # read by swarm's own tmux server after its own settings
 //! size = "200x50"
 //!
+//! [limits]                    # defaults of `spawn` and `loop`
+//! memory = "8GiB"             # --memory
+//! cpus = 1.5                  # --cpus
+//! pids = 500                  # --pids
+//! pressure = 20               # no iteration starts while the memory pressure is above this, in percent
+//!
 //! [daemon]
 //! resume_after_shutdown = true  # loops that a shutdown paused go on when the daemon starts; in the user's file alone
 //!
@@ -52,6 +58,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use swarm_state::caps::{Caps, MAX_PIDS};
 use swarm_state::outage::OutageKind;
 use swarm_state::profiles::Profile;
 use swarm_state::promise::Promise;
@@ -64,11 +71,13 @@ mod agents;
 mod outage;
 mod read;
 mod runners;
+mod sections;
 #[cfg(test)]
 mod tests;
 
 pub use read::SettingValue;
 use read::{Fault, SettingEntry, SettingsFile};
+pub use sections::{DaemonSettings, LoopDefaults, MAX_ITERATIONS, RalphDefaults, TmuxSettings};
 
 /// The largest settings file.
 const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
@@ -82,6 +91,8 @@ pub struct Settings {
     pub ralph: RalphDefaults,
     /// Defaults of `swarm loop`.
     pub ralph_loop: LoopDefaults,
+    /// Caps and limits of workers.
+    pub limits: Caps,
     /// Settings of swarm's own tmux server.
     pub tmux: TmuxSettings,
     /// Settings of the daemon, which reads the user's file alone.
@@ -97,59 +108,8 @@ pub struct Settings {
     pub values: Vec<SettingValue>,
 }
 
-/// `[ralph]`: defaults for the flags of `spawn --ralph`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RalphDefaults {
-    /// Absolute.
-    pub prompt_file: Option<PathBuf>,
-    /// At least 1.
-    pub max_iterations: Option<u32>,
-    /// Seconds, at least 1.
-    pub inactivity_timeout: Option<u64>,
-    /// Seconds; 0: no limit.
-    pub question_timeout: Option<u64>,
-    /// A valid pattern.
-    pub done_pattern: Option<String>,
-    /// The command of the agent that reviews stories.
-    pub reviewer: Option<Vec<String>>,
-}
-
-/// `[ralph_loop]`: defaults for the flags of `swarm loop`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LoopDefaults {
-    /// 1 to [`MAX_ITERATIONS`].
-    pub max_iterations: Option<u32>,
-    /// Millionths of a US dollar.
-    pub max_cost: Option<u64>,
-    /// Seconds.
-    pub max_time: Option<u64>,
-    /// A valid promise.
-    pub completion_tag: Option<String>,
-    /// The name of one of [`Settings::agents`].
-    pub agent: Option<String>,
-}
-
 /// A new settings file: every line is a comment.
 pub(crate) const TEMPLATE: &str = include_str!("settings/template.toml");
-
-/// The maximum for the iterations of a `swarm loop`.
-pub const MAX_ITERATIONS: u32 = 100;
-
-/// `[tmux]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TmuxSettings {
-    /// A tmux configuration to read after swarm's own; absolute.
-    pub source: Option<PathBuf>,
-    /// Columns and rows of a window without a client.
-    pub size: Option<(u16, u16)>,
-}
-
-/// `[daemon]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DaemonSettings {
-    /// Whether the daemon resumes at its start the loops that a shutdown paused.
-    pub resume_after_shutdown: Option<bool>,
-}
 
 impl Settings {
     /// Reads and merges the files. `user` and `local` may be missing, `explicit` (`-c`) may not.
@@ -236,6 +196,7 @@ impl Settings {
                 Ok(())
             }),
             "tmux" => entry.each(|entry| set_key(TMUX_KEYS, &mut self.tmux, entry)),
+            "limits" => entry.each(|entry| set_key(LIMIT_KEYS, &mut self.limits, entry)),
             "daemon" => entry.each(|entry| set_key(DAEMON_KEYS, &mut self.daemon, entry)),
             "agents" => entry.each(|agent| {
                 // A name without keys also adds an agent.
@@ -253,6 +214,7 @@ impl Settings {
                 "ralph_loop",
                 "outage",
                 "tmux",
+                "limits",
                 "daemon",
                 "agents",
                 "runners",
@@ -292,6 +254,14 @@ const TMUX_KEYS: &[Key<TmuxSettings>] = &[
     ("source", "", |to, entry| set(&mut to.source, entry.path())),
 ];
 
+/// The keys of `[limits]`.
+const LIMIT_KEYS: &[Key<Caps>] = &[
+    ("memory", "", |to, entry| set(&mut to.memory, entry.memory())),
+    ("cpus", "", |to, entry| set(&mut to.cpu_percent, entry.cpus())),
+    ("pids", "", |to, entry| set(&mut to.pids, entry.count_to(MAX_PIDS))),
+    ("pressure", "", |to, entry| set(&mut to.pressure, entry.count_to(100))),
+];
+
 /// The keys of `[daemon]`.
 const DAEMON_KEYS: &[Key<DaemonSettings>] =
     &[("resume_after_shutdown", "false", |to, entry| set(&mut to.resume_after_shutdown, entry.flag()))];
@@ -310,6 +280,7 @@ pub fn keys() -> Vec<(String, Option<toml::Value>)> {
         of("ralph_loop", LOOP_KEYS),
         outage.to_vec(),
         of("tmux", TMUX_KEYS),
+        of("limits", LIMIT_KEYS),
         of("daemon", DAEMON_KEYS),
     ]
     .concat()
