@@ -29,6 +29,12 @@
 //! source = "~/.tmux.conf"     # read by swarm's own tmux server after its own settings
 //! size = "200x50"
 //!
+//! [limits]                    # defaults of `spawn` and `loop`
+//! memory = "8GiB"             # --memory
+//! cpus = 1.5                  # --cpus
+//! pids = 500                  # --pids
+//! pressure = 20               # no iteration starts while the memory pressure is above this, in percent
+//!
 //! [daemon]
 //! resume_after_shutdown = true  # loops that a shutdown paused go on when the daemon starts; in the user's file alone
 //!
@@ -53,6 +59,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use swarm_state::caps::{Caps, MAX_PIDS};
 use swarm_state::outage::OutageKind;
 use swarm_state::profiles::Profile;
 use swarm_state::runners::Runner;
@@ -65,6 +72,7 @@ mod loops;
 mod outage;
 mod read;
 mod runners;
+mod sections;
 #[cfg(test)]
 mod tests;
 
@@ -72,6 +80,7 @@ use loops::{LOOP_KEYS, RALPH_KEYS};
 pub use loops::{LoopDefaults, MAX_ITERATIONS, RalphDefaults};
 pub use read::SettingValue;
 use read::{Fault, SettingEntry, SettingsFile};
+pub use sections::{DaemonSettings, TmuxSettings};
 
 /// The largest settings file.
 const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
@@ -85,6 +94,8 @@ pub struct Settings {
     pub ralph: RalphDefaults,
     /// Defaults of `swarm loop`.
     pub ralph_loop: LoopDefaults,
+    /// Caps and limits of workers.
+    pub limits: Caps,
     /// Settings of swarm's own tmux server.
     pub tmux: TmuxSettings,
     /// Settings of the daemon, which reads the user's file alone.
@@ -102,22 +113,6 @@ pub struct Settings {
 
 /// A new settings file: every line is a comment.
 pub(crate) const TEMPLATE: &str = include_str!("settings/template.toml");
-
-/// `[tmux]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TmuxSettings {
-    /// A tmux configuration to read after swarm's own; absolute.
-    pub source: Option<PathBuf>,
-    /// Columns and rows of a window without a client.
-    pub size: Option<(u16, u16)>,
-}
-
-/// `[daemon]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DaemonSettings {
-    /// Whether the daemon resumes at its start the loops that a shutdown paused.
-    pub resume_after_shutdown: Option<bool>,
-}
 
 impl Settings {
     /// Reads and merges the files. `user` and `local` may be missing, `explicit` (`-c`) may not.
@@ -204,6 +199,7 @@ impl Settings {
                 Ok(())
             }),
             "tmux" => entry.each(|entry| set_key(TMUX_KEYS, &mut self.tmux, entry)),
+            "limits" => entry.each(|entry| set_key(LIMIT_KEYS, &mut self.limits, entry)),
             "daemon" => entry.each(|entry| set_key(DAEMON_KEYS, &mut self.daemon, entry)),
             "agents" => entry.each(|agent| {
                 // A name without keys also adds an agent.
@@ -221,6 +217,7 @@ impl Settings {
                 "ralph_loop",
                 "outage",
                 "tmux",
+                "limits",
                 "daemon",
                 "agents",
                 "runners",
@@ -241,6 +238,14 @@ const TMUX_KEYS: &[Key<TmuxSettings>] = &[
     ("source", "", |to, entry| set(&mut to.source, entry.path())),
 ];
 
+/// The keys of `[limits]`.
+const LIMIT_KEYS: &[Key<Caps>] = &[
+    ("memory", "", |to, entry| set(&mut to.memory, entry.memory())),
+    ("cpus", "", |to, entry| set(&mut to.cpu_percent, entry.cpus())),
+    ("pids", "", |to, entry| set(&mut to.pids, entry.count_to(MAX_PIDS))),
+    ("pressure", "", |to, entry| set(&mut to.pressure, entry.count_to(100))),
+];
+
 /// The keys of `[daemon]`.
 const DAEMON_KEYS: &[Key<DaemonSettings>] =
     &[("resume_after_shutdown", "false", |to, entry| set(&mut to.resume_after_shutdown, entry.flag()))];
@@ -259,6 +264,7 @@ pub fn keys() -> Vec<(String, Option<toml::Value>)> {
         of("ralph_loop", LOOP_KEYS),
         outage.to_vec(),
         of("tmux", TMUX_KEYS),
+        of("limits", LIMIT_KEYS),
         of("daemon", DAEMON_KEYS),
     ]
     .concat()

@@ -9,7 +9,7 @@ use swarm_state::model::WorkerName;
 use super::format::PageFormat;
 use super::gates::{BudgetArgs, GateArgs};
 use super::number::whole;
-use super::spawn::{Route, WorktreeArgs, parse_size};
+use super::spawn::{CapArgs, Route, WorktreeArgs, parse_size};
 use crate::duration::{parse_duration, parse_nonzero_duration};
 
 /// The help of `loop` in long form and in its man page.
@@ -86,6 +86,9 @@ ralph restore` checks out its files into a new worktree.
 Permissions:
 Nobody answers a permission dialog while you are away. swarm-spawn(1) lists the options with which agents work without \
 one, such as claude --dangerously-skip-permissions, codex --full-auto, gemini --yolo and aider --yes-always.
+
+Resource caps:
+swarm-spawn(1) describes --memory, --cpus and --pids, which hold for each iteration.
 
 Hooks:
 swarm passes hooks to Claude Code and Codex for each run. Through them, the agent reports a full context and, if it \
@@ -220,6 +223,9 @@ pub struct Loop {
     /// The worktree.
     #[command(flatten)]
     pub worktree: WorktreeArgs,
+    /// The caps.
+    #[command(flatten)]
+    pub caps: CapArgs,
     /// Agent command [default: of --agent, or else of the settings]
     ///
     /// swarm runs the first that is set: COMMAND, the command of --agent, that of `agent` under `[ralph_loop]` in the

@@ -4,9 +4,9 @@
 //! is present, and an unknown value is null. Deliberately absent: `schema` ([`crate::out`]), and the answers that only
 //! one verb prints.
 
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use swarm_state::budget::Budgets;
+use swarm_state::caps::Cap;
 use swarm_state::cause::Cause;
 use swarm_state::ends::LoopEnd;
 use swarm_state::engine::Why;
@@ -23,43 +23,9 @@ use crate::client::report::{agent_seconds, check_seconds};
 use crate::client::worker::is_loop;
 use crate::protocol::{Notice, RalphView, Report, WorkerView};
 
-/// The fields of an object, in order.
-pub(super) struct Fields(Map<String, Value>);
+mod fields;
 
-impl Fields {
-    /// The fields of a value that is an object in JSON.
-    fn of(value: &impl Serialize) -> Self {
-        match serde_json::to_value(value) {
-            Ok(Value::Object(fields)) => Self(fields),
-            Ok(_) | Err(_) => Self(Map::new()),
-        }
-    }
-
-    /// Gives a field another name, in the same place.
-    fn rename(&mut self, from: &str, to: &str) {
-        let named = |(key, value)| if key == from { (to.to_owned(), value) } else { (key, value) };
-        self.0 = std::mem::take(&mut self.0).into_iter().map(named).collect();
-    }
-
-    fn set(&mut self, key: &str, value: impl Serialize) {
-        self.0.insert(key.to_owned(), json!(value));
-    }
-
-    /// Adds the fields that are absent.
-    fn fill(&mut self, keys: &[&str], value: impl Serialize) {
-        for key in keys {
-            self.0.entry(*key).or_insert_with(|| json!(value));
-        }
-    }
-
-    fn remove(&mut self, key: &str) {
-        self.0.shift_remove(key);
-    }
-
-    fn into_value(self) -> Value {
-        Value::Object(self.0)
-    }
-}
+use fields::Fields;
 
 /// A worker.
 pub(super) fn worker(view: &WorkerView) -> Value {
@@ -95,12 +61,25 @@ pub(super) fn worker(view: &WorkerView) -> Value {
         "cmd": view.cmd,
         "cwd": view.cwd,
         "tags": view.tags,
+        "caps": caps(view),
         "env": view.env,
         "started": view.started,
         "tmux": view.tmux,
         "worktree": view.worktree,
         "tasks": view.tasks,
         "metadata": metadata,
+    })
+}
+
+/// The resource caps, each with its limit and the mechanism that enforces it.
+fn caps(view: &WorkerView) -> Value {
+    let by = |cap| view.caps_in_force.as_ref().and_then(|in_force| in_force.get(&cap));
+    let cap = |cap, limit: Option<Value>| limit.map(|limit| json!({"limit": limit, "mechanism": by(cap)}));
+    let caps = view.caps;
+    json!({
+        "memory": cap(Cap::Memory, caps.memory.map(Value::from)),
+        "cpus": cap(Cap::Cpus, caps.cpu_percent.map(|percent| json!(f64::from(percent) / 100.0))),
+        "pids": cap(Cap::Pids, caps.pids.map(Value::from)),
     })
 }
 
@@ -334,6 +313,7 @@ pub(super) fn ignored(files: &IgnoredFiles) -> Value {
 /// How an iteration ended, one word. The exit status has a field of its own.
 fn end_word(exit: IterationExit) -> Value {
     match exit {
+        IterationExit::Exit(Exit::OutOfMemory(_)) => "out_of_memory".into(),
         IterationExit::Exit(_) => "exit".into(),
         other => json!(other),
     }

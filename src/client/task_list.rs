@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use swarm_state::caps::Caps;
 use swarm_state::model::{PromptVia, RestartSpec, RestartWhen};
 use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
@@ -46,6 +47,7 @@ pub(super) fn with_coordinator(args: &TaskListArgs, child: SpawnParams) -> Resul
         done_pattern: None,
         record: false,
         ralph: None,
+        caps: Caps::default(),
         restart: Some(RestartSpec { when: RestartWhen::OnAbnormal, max_restarts: COORDINATOR_RESTARTS }),
         ..child.clone()
     };

@@ -15,7 +15,9 @@ use swarm_state::tasks::gate::TaskTurn;
 use tokio::time::Instant;
 
 use crate::daemon::busy::BusyList;
-use crate::daemon::messages::{AfterStop, IterationInfo, PendingSpawn, QueuedInput, SharedReader};
+use crate::daemon::messages::{
+    AfterStop, IterationInfo, MemoryPressure, PendingSpawn, QueuedInput, SharedReader,
+};
 use crate::daemon::reply::Reply;
 use crate::daemon::run::context::RunContext;
 use crate::daemon::run::driver::Driver;
@@ -56,8 +58,10 @@ pub(crate) enum SaveState {
 #[derive(Default)]
 pub(crate) struct Saving {
     pub(crate) state: SaveState,
-    /// A run that starts when a save succeeds.
+    /// A run that starts when a save succeeds, or when the memory pressure has fallen.
     pub(crate) held_run: Option<Run>,
+    /// Why that run waits, unless it waits for a save.
+    pub(crate) pressure: Option<MemoryPressure>,
     /// Why the output of the last run cannot be stored. Its pane keeps the output, and no run starts meanwhile.
     pub(crate) output_error: Option<String>,
     /// The loop's `state.json` as the daemon last wrote or read it.
@@ -112,6 +116,11 @@ impl Saving {
         }
         self.held_run?;
         Some(format!("its state cannot be saved: {}", self.error()?))
+    }
+
+    /// The memory pressure that an iteration waits for; `None` while none does.
+    pub(crate) fn waits_for_pressure(&self) -> Option<MemoryPressure> {
+        self.held_run.and(self.pressure).filter(|_| !self.is_unsaved())
     }
 }
 
@@ -354,9 +363,10 @@ impl Slot {
         Err(Error::new(ErrorCode::Conflict, message).hint("wait a moment, then retry"))
     }
 
-    /// The worker's status. A worker that waits for disk space is `waiting`.
+    /// The worker's status. A worker that waits for disk space or memory is `waiting`.
     pub(crate) fn status(&self) -> Status {
-        if self.saving.waits_for_disk().is_some() { Status::Waiting } else { self.engine.status() }
+        let waits = self.saving.waits_for_disk().is_some() || self.saving.waits_for_pressure().is_some();
+        if waits { Status::Waiting } else { self.engine.status() }
     }
 
     /// Updates the running checks, or the story of the iteration, by a notice about it.

@@ -8,6 +8,7 @@ use swarm_state::engine::Phase;
 use swarm_state::model::Status;
 use swarm_state::notice::PauseBy;
 
+use crate::daemon::messages::MemoryPressure;
 use crate::daemon::slot::Slot;
 use crate::daemon::verbs::ralph_resume::limits_to_raise;
 use crate::protocol::{RalphView, RestartView, TaskListView, TmuxView, WorkerView};
@@ -59,6 +60,8 @@ fn worker(slot: &Slot) -> WorkerView {
         raise: limits_to_raise(slot),
         parent: spec.parent.clone(),
         tasks: tasks(slot),
+        caps: spec.caps,
+        caps_in_force: wrapper::caps_in_force(&context.run_dir(engine.run())).filter(|_| live),
     }
 }
 
@@ -157,6 +160,9 @@ pub(crate) fn cause(slot: &Slot) -> Option<Cause> {
     }
     if let Some(error) = slot.saving.waits_for_disk() {
         return Some(Cause::DiskFull { error });
+    }
+    if let Some(MemoryPressure { percent, limit }) = slot.saving.waits_for_pressure() {
+        return Some(Cause::MemoryPressure { percent, limit });
     }
     if let Some(error) = slot.saving.error() {
         return Some(Cause::Unsaved { error: error.to_string() });

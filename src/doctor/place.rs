@@ -8,6 +8,7 @@ use nix::sys::statvfs::statvfs;
 
 use super::check::Check;
 use crate::paths::Paths;
+use crate::procs::memory_pressure;
 use crate::settings::Settings;
 use crate::shell::quote_path;
 
@@ -117,6 +118,10 @@ pub(super) fn settings(paths: &Paths) -> Check {
     match Settings::load(&paths.user_config(), Some(Path::new("swarm.toml")), None) {
         Ok(settings) if settings.files.is_empty() => {
             Check::ok("settings", "no settings file; defaults apply")
+        }
+        Ok(settings) if settings.limits.pressure.is_some() && memory_pressure().is_none() => {
+            let message = "limits.pressure has no effect: this kernel does not report memory pressure";
+            Check::warn("settings", message, "start the kernel with psi=1, or remove the key")
         }
         Ok(settings) => {
             let files: Vec<String> = settings.files.iter().map(|file| file.display().to_string()).collect();

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use swarm_state::caps::{Caps, CapsInForce};
 use swarm_state::ignored::IgnoredFiles;
 use swarm_state::model::{RestartWhen, Status, WorkerName, Worktree, is_default};
 use swarm_state::removal::Permission;
@@ -94,6 +95,12 @@ pub struct WorkerView {
     /// The task list that the loop works on; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TaskListView>,
+    /// Its resource caps; absent without any.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub caps: Caps,
+    /// The mechanism of each cap that is in force; absent while no run is alive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caps_in_force: Option<CapsInForce>,
 }
 
 /// The task list of a loop, and its work.

@@ -154,6 +154,21 @@ const FAULTS: &[(&str, &str)] = &[
     ("command = []", "c.toml:1: 'command' must name a command"),
     ("command = [\"\"]", "c.toml:1: 'command' must name a command"),
     ("[tmux]\nsize = \"200\"", "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 1000x500)"),
+    (
+        "[limits]\nmemory = 200",
+        "c.toml:2: 'limits.memory' must be a size of at least 16M, such as 200M, 1.5G or 8GiB in quotes",
+    ),
+    (
+        "[limits]\nmemory = \"1M\"",
+        "c.toml:2: 'limits.memory' must be a size of at least 16M, such as 200M, 1.5G or 8GiB in quotes",
+    ),
+    ("[limits]\ncpus = 0", "c.toml:2: 'limits.cpus' must be a number of CPUs from 0.01 to 4096, such as 1.5"),
+    (
+        "[limits]\ncpus = \"2\"",
+        "c.toml:2: 'limits.cpus' must be a number of CPUs from 0.01 to 4096, such as 1.5",
+    ),
+    ("[limits]\npids = 0", "c.toml:2: 'limits.pids' must be a whole number, 1 to 4194304"),
+    ("[limits]\npressure = 101", "c.toml:2: 'limits.pressure' must be a whole number, 1 to 100"),
     ("[tmux]\nsize = \"1x1\"", "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 1000x500)"),
     (
         "[agents.x]\nprompt_via = \"pipe\"",
@@ -375,6 +390,15 @@ fn prices_are_dollars_a_million_tokens() {
     let prices = (codex.input_price, codex.cached_price, codex.output_price);
     assert_eq!(prices, (Some(1_250_000), Some(0), Some(10_000_000)));
     assert!(codex.knows_cost());
+}
+
+#[test]
+fn limits_are_read() {
+    let text = "[limits]\nmemory = \"1.5G\"\ncpus = 0.5\npids = 9\npressure = 20\n";
+    let limits = Fixture::new().load(text).unwrap().limits;
+    let wanted = Caps { memory: Some(1536 << 20), cpu_percent: Some(50), pids: Some(9), pressure: Some(20) };
+    assert_eq!(limits, wanted);
+    assert_eq!(Fixture::new().load("[limits]\ncpus = 2").unwrap().limits.cpu_percent, Some(200));
 }
 
 #[test]

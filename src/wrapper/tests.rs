@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 
+use swarm_state::caps::Caps;
+
 use super::*;
 
 #[test]
@@ -14,6 +16,7 @@ fn a_launch_is_private_and_read_once() {
         cwd: "/".into(),
         stdin: None,
         end_leftovers: true,
+        caps: Caps { memory: Some(16 << 20), ..Caps::default() },
     };
     assert!(!format!("{spec:?}").contains("s3cr3t"));
     spec.write(dir.path()).unwrap();
@@ -37,6 +40,7 @@ fn a_withdrawn_launch_starts_nothing() {
         cwd: "/".into(),
         stdin: None,
         end_leftovers: true,
+        caps: Caps::default(),
     };
     spec.write(dir.path()).unwrap();
     assert!(withdraw_launch(dir.path()));

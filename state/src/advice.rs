@@ -32,6 +32,9 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
         (Status::Waiting, Some(Cause::DiskFull { .. })) => {
             "make room on the disk, or fix the error; swarm then goes on by itself".to_owned()
         }
+        (Status::Waiting, Some(Cause::MemoryPressure { .. })) => {
+            "swarm goes on by itself; to free memory, end other programs or workers".to_owned()
+        }
         (Status::Waiting, Some(Cause::Outage { outage, .. })) if outage.needs_person() => format!(
             "log in with the agent's own command, then: swarm ralph resume {name}; \
              with another key: swarm ralph resume {name} --env KEY"

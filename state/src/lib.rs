@@ -48,6 +48,8 @@
 //! * **echo** – the agent's input as its own screen repeats it; it never counts as output
 //! * **delivery** – typing a text into an agent's input box until the agent has accepted it
 //! * **dialog** – a question on the screen that swarm leaves to a person
+//! * **cap** – a limit of memory, CPU time or processes that the kernel enforces on a worker
+//! * **pressure** – the share of time in which processes wait for memory (PSI)
 //! * **one-shot** – a command of an agent that does one task and exits, such as `claude -p`
 //! * **contract** – the text for the agent: the prompt of an iteration, or the text that a Stop hook feeds back
 //! * **ledger** – the records of a loop's iterations on disk
@@ -63,7 +65,7 @@
 //!
 //! # Reading order
 //!
-//! 1. [`model`] and [`spec`]: the nouns, and what the user asked for
+//! 1. [`model`], [`spec`] and [`caps`]: the nouns, and what the user asked for
 //! 2. [`engine`]: the heart, a worker as states x events -> effects
 //! 3. [`gates`], [`check_result`], [`rooms`], [`proof`], [`proof_summary`], [`promise`], [`budget`], [`outage`]: when a
 //!    loop is complete, must end or has to wait; [`test_gates`], [`canary`], [`inventory`]: whether a check runs its
@@ -82,6 +84,8 @@ pub mod words;
 pub mod model;
 
 pub mod spec;
+
+pub mod caps;
 
 pub mod engine;
 

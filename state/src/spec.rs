@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Budgets;
+use crate::caps::Caps;
 use crate::gates::Gates;
 use crate::model::{
     PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec, WorkerName, default_question_timeout, is_default,
@@ -82,6 +83,9 @@ pub struct WorkerSpec {
     /// The worker that coordinates this one. When it is killed, so is this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<WorkerName>,
+    /// Its resource caps.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub caps: Caps,
 }
 
 impl WorkerSpec {
@@ -107,6 +111,7 @@ impl WorkerSpec {
             ralph: None,
             restart: None,
             parent: None,
+            caps: Caps::default(),
         }
     }
 }

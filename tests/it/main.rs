@@ -7,6 +7,7 @@ mod bench;
 mod budgets;
 mod callers;
 mod canary;
+mod caps;
 mod cheats;
 mod cheats_drill;
 mod check_programs;

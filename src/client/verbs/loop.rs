@@ -203,6 +203,7 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
         gates,
         budgets: budgets(args.budgets, &settings.ralph_loop),
         worktree: args.worktree,
+        caps: args.caps,
         cmd,
     })
 }

@@ -71,6 +71,9 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
         let (when, failures, max) = (restart.when.as_str(), restart.failures, restart.max_restarts);
         say("restart", format!("{when} (failed in a row: {failures}, at most {})", counted(max, "restart")));
     }
+    if !worker.caps.of_run().is_empty() {
+        say("caps", worker.caps.text(worker.caps_in_force.as_ref()));
+    }
     if !worker.tags.is_empty() {
         say("tags", worker.tags.join(", "));
     }

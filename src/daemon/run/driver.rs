@@ -228,11 +228,20 @@ async fn spawn(
     };
     let pane = make_window(context, &window).await.map_err(other)?;
     if has_read_launch(&dir, &pane).await {
+        warn_of_caps(context, run, spec, &dir);
         return Ok(pane);
     }
     // The sweep closes the dead pane if this fails.
     drop(context.tmux.close(&pane).await);
     Err(SpawnError::Helper(exit::wrapper_failure(program)))
+}
+
+/// Reports the caps that are not enforced as requested, once for each worker.
+fn warn_of_caps(context: &RunContext, run: Run, spec: &WorkerSpec, dir: &Path) {
+    let shortfall = wrapper::caps_in_force(dir).and_then(|in_force| spec.caps.shortfall(&in_force));
+    if let Some(warning) = shortfall.filter(|_| run == Run(1)) {
+        context.report(RunReport::Begun(vec![warning]));
+    }
 }
 
 /// Waits until the wrapper in a pane has read the launch file. Returns false if it ended before. After the timeout it
@@ -363,7 +372,7 @@ fn launch_spec(
     }
     // Processes that a run leaves behind would disturb the next run.
     let end_leftovers = spec.ralph.is_some() || spec.restart.is_some();
-    Ok(LaunchSpec { argv, env, cwd: cwd.to_owned(), stdin, end_leftovers })
+    Ok(LaunchSpec { argv, env, cwd: cwd.to_owned(), stdin, end_leftovers, caps: spec.caps })
 }
 
 /// Passes swarm's hooks to the agent. Without hooks, swarm relies on the screen alone.

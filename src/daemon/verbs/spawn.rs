@@ -24,6 +24,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::paths::resolve;
 use crate::protocol::{SpawnParams, Spawned};
 
+mod caps;
 mod check;
 mod permissions;
 mod program;
@@ -97,6 +98,7 @@ impl Supervisor {
             }),
             restart: params.restart,
             parent: params.parent,
+            caps: params.caps,
         }
     }
 
@@ -265,6 +267,18 @@ impl Supervisor {
         }
         for message in warnings {
             self.notify(name, Entry::Warning { message });
+        }
+    }
+
+    /// Answers the client that waits for a new loop whose first iteration is held, and reports why it is held.
+    pub(crate) fn answer_held(&mut self, name: &WorkerName, message: String) {
+        let Some(slot) = self.slots.get_mut(name) else { return };
+        match slot.pending() {
+            Some(pending) if !pending.until_ready => {
+                pending.warnings.push(message);
+                Self::send_spawn_answer(slot, Ok(()));
+            }
+            Some(_) | None => self.notify(name, Entry::Warning { message }),
         }
     }
 

@@ -78,6 +78,13 @@ impl Worker {
         self.ralph.as_ref()?.outage.as_ref()
     }
 
+    /// Starts the time of the current iteration now: until now, its start was held.
+    pub fn restart_iteration_time(&mut self, now: Now) {
+        if let Some(ralph) = &mut self.ralph {
+            (ralph.iteration_started, ralph.started_mono) = (Some(now.wall), now.mono);
+        }
+    }
+
     /// Records that an agent was started.
     pub(super) fn note_agent(&mut self) {
         if let Some(ralph) = &mut self.ralph {

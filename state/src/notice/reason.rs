@@ -56,6 +56,7 @@ impl IterationExit {
         match self {
             Self::Exit(Exit::Code(code)) => code.to_string(),
             Self::Exit(Exit::Signal(signal)) => format!("signal-{signal}"),
+            Self::Exit(Exit::OutOfMemory(_)) => "out-of-memory".into(),
             Self::Exit(Exit::Lost) => "lost".into(),
             Self::Exit(Exit::Unknown) => "unknown".into(),
             Self::Inactivity | Self::Silent => "inactivity".into(),
@@ -79,6 +80,7 @@ impl IterationExit {
         match self {
             Self::Exit(Exit::Code(code)) => format!("exit status {code}"),
             Self::Exit(Exit::Signal(signal)) => format!("ended by signal {signal}, which swarm did not send"),
+            Self::Exit(Exit::OutOfMemory(cap)) => crate::model::out_of_memory(cap),
             Self::Exit(Exit::Lost) => "its pane vanished".into(),
             Self::Exit(Exit::Unknown) => "exit status unknown".into(),
             Self::Inactivity => "nothing new on screen".into(),

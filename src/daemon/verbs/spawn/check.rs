@@ -9,7 +9,7 @@ use swarm_state::pattern::Pattern;
 use swarm_state::profiles::HookStyle;
 use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
 
-use super::{permissions, program, rooms};
+use super::{caps, permissions, program, rooms};
 use crate::daemon::run::prompt;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
@@ -25,6 +25,7 @@ impl Supervisor {
     pub(crate) fn check_spec(&self, spec: &WorkerSpec) -> Result<Vec<String>> {
         let prompt = check(spec, self.store.paths().root())?;
         let mut warnings = program::check_gates(spec)?;
+        warnings.extend(caps::warnings(&spec.caps));
         warnings.extend(permissions::warning(spec));
         warnings.extend(prompt_warning(spec, prompt.as_deref()));
         self.refuse_shared_list(spec)?;
