@@ -50,7 +50,8 @@ the loop is paused, you may edit every file.
 
 The commands in the field checks of a story must exit with 0 before a review can approve it. swarm runs them, and those \
 of all stories once every story is approved. If all stories are approved and a gate such as --check does not hold, the story that was approved last goes back with the \
-output. An agent that exits with 0 but prints and changes nothing is started again, up to three times in a row without \
+output. If that happens three times in a row to a story that has reached its review cap, the loop pauses, since a person \
+has to decide. An agent that exits with 0 but prints and changes nothing is started again, up to three times in a row without \
 using an iteration.
 
 With hooks (Claude Code, Codex), the agent cannot end its turn while the list is not valid, a change is not permitted, \

@@ -99,6 +99,7 @@ pub(super) fn worker(view: &WorkerView) -> Value {
         "started": view.started,
         "tmux": view.tmux,
         "worktree": view.worktree,
+        "tasks": view.tasks,
         "metadata": metadata,
     })
 }
@@ -163,6 +164,7 @@ pub(super) fn ralph(view: &RalphView, of: &WorkerView) -> Value {
         "done_pattern": view.done_pattern,
         "inactivity_timeout": view.inactivity_timeout,
         "question_timeout": view.question_timeout,
+        "tasks": view.tasks,
         "state_file": view.state_file,
     })
 }
@@ -183,7 +185,6 @@ pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     fields.set("gates", gates(&report.gates));
     fields.set("budgets", budgets(&report.budgets));
     fields.set("baseline", checks(&report.baseline));
-    fields.set("gates", gates(&report.gates));
     fields.set("outages", report.outages);
     fields.set("outage_seconds", report.outage_seconds);
     fields.set("agent_seconds", agent_seconds(shown));
@@ -291,6 +292,7 @@ fn task_result(tasks: &TaskVerdict) -> Value {
     let mut fields = Fields::of(tasks);
     fields.fill(&["is_changed", "is_passed", "skip_review", "promised_early"], false);
     fields.fill(&["undone", "noted"], json!([]));
+    fields.fill(&["sent_back_at_cap"], 0);
     fields.set("checks", checks(&tasks.checks));
     fields.into_value()
 }

@@ -75,6 +75,7 @@ mod submodules;
 mod survivors;
 mod sweeping;
 mod task_jobs;
+mod task_locks;
 mod task_loops;
 mod task_stops;
 mod tasks_archive;

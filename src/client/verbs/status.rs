@@ -10,7 +10,7 @@ use crate::cli::{PageFormat, StatusArgs};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::json;
-use crate::client::worker::{age, is_loop, iteration, local_time, situation};
+use crate::client::worker::{age, is_loop, iteration, local_time, situation, story};
 use crate::out::CommandResult;
 use crate::out::{Color, Out};
 use crate::protocol::{Call, Named, WorkerView};
@@ -41,6 +41,10 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     }
     if is_loop(worker) {
         say("iteration", iteration(worker));
+    }
+    if let Some((story, count)) = worker.tasks.as_ref().and_then(story) {
+        say("story", story);
+        say("stories", count);
     }
     if let Some(percent) = worker.context {
         say("context", format!("{percent}% used"));

@@ -463,6 +463,29 @@ fn a_loop_whose_budget_cannot_be_held_is_paused_and_goes_on_by_word_alone() {
 }
 
 #[test]
+fn a_loop_whose_story_is_stuck_at_its_cap_is_paused_after_every_third_time() {
+    let mut worker = verified(Budgets::default());
+    worker.step(Event::Start, at(0));
+    for (run, sent_back_at_cap) in [(1, 1), (2, 2), (3, 3), (4, 0), (5, 4), (6, 6)] {
+        worker.step(Event::Up(Run(run)), at(0));
+        worker.step(Event::Exited(Run(run), Exit::Code(0)), at(0));
+        let turn = TaskTurn { mode: IterationMode::Review, story: "US-001".into(), title: String::new() };
+        let tasks = TaskVerdict { sent_back_at_cap, total: 1, ..TaskVerdict::new(turn, None) };
+        let verdict = Verdict { tasks: Some(tasks.into()), ..Verdict::default() };
+        worker.step(Event::Judged(Run(run), verdict), at(0));
+        let is_stuck = matches!(sent_back_at_cap, 3 | 6);
+        assert_eq!(worker.ralph().unwrap().paused, is_stuck.then_some(PauseBy::StoryStuck), "{run}");
+        let reason = worker.reason().unwrap_or_default();
+        assert_eq!(
+            reason.starts_with("paused: story US-001 has reached its review cap"),
+            is_stuck,
+            "{reason}"
+        );
+        worker.step(Event::Resume, at(0));
+    }
+}
+
+#[test]
 fn a_loop_whose_held_out_checks_failed_too_often_is_paused_until_it_is_resumed() {
     let mut worker = verified(Budgets::default());
     worker.step(Event::Start, at(0));
