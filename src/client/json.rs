@@ -23,9 +23,7 @@ use crate::client::report::{agent_seconds, check_seconds};
 use crate::client::worker::is_loop;
 use crate::protocol::{RalphView, Report, WorkerView};
 
-mod events;
-
-pub(super) use events::notice;
+pub(super) mod events;
 
 /// The fields of an object, in order.
 pub(super) struct Fields(Map<String, Value>);
