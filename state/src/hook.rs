@@ -126,6 +126,8 @@ pub struct HookInput {
     pub background_tasks: Option<usize>,
     /// The tool that is called.
     pub tool: Option<String>,
+    /// The arguments of that tool.
+    pub tool_input: Option<Value>,
     /// The prompt that was taken.
     pub prompt: Option<String>,
     /// The kind of a notification (`permission_prompt`, `idle_prompt`).
@@ -162,6 +164,7 @@ impl HookInput {
                 .and_then(Value::as_array)
                 .map(|tasks| running(tasks)),
             tool: filled(&["tool_name"]),
+            tool_input: fields.get("tool_input").cloned(),
             prompt: text(&["prompt"]),
             notification: filled(&["notification_type"]),
             message: filled(&["message"]),
