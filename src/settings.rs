@@ -31,6 +31,10 @@
 //! [daemon]
 //! resume_after_shutdown = true  # loops that a shutdown paused go on when the daemon starts; in the user's file alone
 //!
+//! [guard]                     # stops dangerous commands of agents; in the user's file alone
+//! allow = ["git push --force-with-lease( .*)?"]   # patterns; each must match a whole command
+//! off = false
+//!
 //! [agents.claude]             # changes one key of a built-in profile; any other name is a new one
 //! ready = ["^❯ "]
 //!
@@ -61,14 +65,18 @@ use crate::error::{Error, Result};
 use crate::files::read_bounded;
 
 mod agents;
+mod guard;
 mod outage;
 mod read;
 mod runners;
 #[cfg(test)]
 mod tests;
+mod tmux;
 
+pub use guard::GuardSettings;
 pub use read::SettingValue;
 use read::{Fault, SettingEntry, SettingsFile};
+pub use tmux::{SIZE, TmuxSettings, size};
 
 /// The largest settings file.
 const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
@@ -86,6 +94,8 @@ pub struct Settings {
     pub tmux: TmuxSettings,
     /// Settings of the daemon, which reads the user's file alone.
     pub daemon: DaemonSettings,
+    /// Settings of the guard, which only the user's file may have.
+    pub guard: GuardSettings,
     /// The profiles. Those that the settings changed or added come first, so that the first profile that matches a
     /// command is the right one.
     pub agents: Vec<Profile>,
@@ -135,15 +145,6 @@ pub(crate) const TEMPLATE: &str = include_str!("settings/template.toml");
 /// The maximum for the iterations of a `swarm loop`.
 pub const MAX_ITERATIONS: u32 = 100;
 
-/// `[tmux]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TmuxSettings {
-    /// A tmux configuration to read after swarm's own; absolute.
-    pub source: Option<PathBuf>,
-    /// Columns and rows of a window without a client.
-    pub size: Option<(u16, u16)>,
-}
-
 /// `[daemon]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DaemonSettings {
@@ -188,6 +189,7 @@ impl Settings {
         if !errors.is_empty() {
             return Err(errors);
         }
+        guard::check(&settings.values, user).map_err(|error| vec![error])?;
         settings.agents = agents::merge(built_in, &changes.agents).map_err(|error| vec![error])?;
         outage::spread(&changes.outage, &mut settings.agents);
         settings.check_agent(&changes.agent_place).map_err(|error| vec![error])?;
@@ -235,8 +237,9 @@ impl Settings {
                 changes.outage.insert(word, patterns);
                 Ok(())
             }),
-            "tmux" => entry.each(|entry| set_key(TMUX_KEYS, &mut self.tmux, entry)),
+            "tmux" => entry.each(|entry| set_key(tmux::KEYS, &mut self.tmux, entry)),
             "daemon" => entry.each(|entry| set_key(DAEMON_KEYS, &mut self.daemon, entry)),
+            "guard" => entry.each(|entry| set_key(guard::KEYS, &mut self.guard, entry)),
             "agents" => entry.each(|agent| {
                 // A name without keys also adds an agent.
                 let changes = changes.agents.entry(agent.key.to_owned()).or_default();
@@ -254,6 +257,7 @@ impl Settings {
                 "outage",
                 "tmux",
                 "daemon",
+                "guard",
                 "agents",
                 "runners",
             ])),
@@ -283,15 +287,6 @@ const LOOP_KEYS: &[Key<LoopDefaults>] = &[
     ("agent", "", |to, entry| set(&mut to.agent, entry.text())),
 ];
 
-/// The keys of `[tmux]`.
-const TMUX_KEYS: &[Key<TmuxSettings>] = &[
-    ("size", "\"200x50\"", |to, entry| {
-        let size = size(&entry.text()?).ok_or_else(|| entry.must_be(SIZE));
-        set(&mut to.size, size)
-    }),
-    ("source", "", |to, entry| set(&mut to.source, entry.path())),
-];
-
 /// The keys of `[daemon]`.
 const DAEMON_KEYS: &[Key<DaemonSettings>] =
     &[("resume_after_shutdown", "false", |to, entry| set(&mut to.resume_after_shutdown, entry.flag()))];
@@ -309,8 +304,9 @@ pub fn keys() -> Vec<(String, Option<toml::Value>)> {
         of("ralph", RALPH_KEYS),
         of("ralph_loop", LOOP_KEYS),
         outage.to_vec(),
-        of("tmux", TMUX_KEYS),
+        of("tmux", tmux::KEYS),
         of("daemon", DAEMON_KEYS),
+        of("guard", guard::KEYS),
     ]
     .concat()
 }
@@ -366,17 +362,6 @@ fn tag(entry: &SettingEntry<'_>) -> Result<String, Fault> {
         Ok(_) => Ok(text),
         Err(error) => Err(entry.fault(&format!("is not a valid promise: {error}"))),
     }
-}
-
-/// The format of [`size`], for messages.
-pub const SIZE: &str = "a size like \"200x50\" (20x5 to 1000x500)";
-
-/// Parses columns and rows, such as `200x50`. Below the limits no agent's screen is readable; above them a capture is
-/// too large.
-pub fn size(text: &str) -> Option<(u16, u16)> {
-    let (columns, rows) = text.split_once('x')?;
-    let (columns, rows) = (columns.parse().ok()?, rows.parse().ok()?);
-    ((20..=1000).contains(&columns) && (5..=500).contains(&rows)).then_some((columns, rows))
 }
 
 /// A file's text; `None` if it is missing and not required.
