@@ -19,6 +19,7 @@ use swarm_state::hook::{HookEvent, HookHost, HookInput, heard};
 use swarm_state::session::{SessionId, StopAnswer};
 
 use super::command::{SHELL_NAME, TIMEOUT_SECONDS};
+use super::guard;
 use super::report::{self, AgentSession, WorkerPlace};
 use super::task_list::{self, StoppingAgent};
 use crate::paths::Paths;
@@ -138,9 +139,13 @@ fn answer_to(args: &[OsString], called: HookCall, known: &KnownLoop) -> Option<S
         }
         _ => {}
     }
+    let denial =
+        (event == HookEvent::PreToolUse).then(|| guard::check(paths.as_ref(), &input, &var)).flatten();
     if let (Some(paths), Some(place)) = (&paths, WorkerPlace::of(var)) {
-        report_to_daemon(paths, &place, event, &input, held);
+        let denied = denial.as_ref().map(|denial| HookNews::Denied { what: denial.what.clone() });
+        report_to_daemon(paths, &place, event, &input, held, denied);
     }
+    said = said.or_else(|| denial.map(|denial| denial.answer));
     said
 }
 
@@ -181,8 +186,16 @@ fn say(answer: StopAnswer, host: HookHost) -> Option<String> {
     }
 }
 
-fn report_to_daemon(paths: &Paths, place: &WorkerPlace, event: HookEvent, input: &HookInput, held: bool) {
+fn report_to_daemon(
+    paths: &Paths,
+    place: &WorkerPlace,
+    event: HookEvent,
+    input: &HookInput,
+    held: bool,
+    denied: Option<HookNews>,
+) {
     let news = match event {
+        _ if denied.is_some() => denied,
         HookEvent::SessionStart => {
             // A compaction keeps the session's id. Another id belongs to an agent that this agent started.
             let anew = input.cause.as_deref() == Some("clear");

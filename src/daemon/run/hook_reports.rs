@@ -65,6 +65,7 @@ impl HookRecord {
             | HookNews::Working
             | HookNews::Idle
             | HookNews::ContextSpent
+            | HookNews::Denied { .. }
             | HookNews::Asks { .. } => {}
         }
         Some(told)
