@@ -316,7 +316,8 @@ pub const CLASSES: [GuardClass; 24] = [
             "helm uninstall|delete",
         ],
         judge: |scene| {
-            let stops = ["rm", "rmi", "kill", "stop"].contains(&scene.operands().next().unwrap_or_default());
+            let stops = ["rm", "rmi", "kill", "stop", "volume"]
+                .contains(&scene.operands().next().unwrap_or_default());
             scene.program() == "docker" && stops && scene.substitutes(&["docker"])
         },
         ..GuardClass::new(

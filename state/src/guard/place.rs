@@ -91,8 +91,20 @@ const STARTUP_SYSTEM: [&str; 9] = [
 ];
 
 /// Directories of the system.
-const SYSTEM: [&str; 11] =
-    ["/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/sys", "/proc", "/var/lib", "/var/spool"];
+const SYSTEM: [&str; 12] = [
+    "/etc",
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib64",
+    "/boot",
+    "/sys",
+    "/proc",
+    "/var/lib",
+    "/var/log",
+    "/var/spool",
+];
 
 /// Keys and passwords in the home directory.
 const CREDENTIALS_HOME: [&str; 25] = [
@@ -130,9 +142,9 @@ const CREDENTIALS_SYSTEM: [&str; 5] =
 /// Names of private keys in any directory.
 const KEY_NAMES: [&str; 5] = ["id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", "id_ed25519_sk"];
 
-/// An absolute path without `.` and `..`; `None` if it depends on a value or a directory that is not known.
+/// An absolute path without `.` and `..`; `None` if it is empty or depends on a value or a directory that is not known.
 pub(super) fn resolve(dir: Option<&str>, path: &str) -> Option<String> {
-    if path.starts_with([UNKNOWN, SOME]) {
+    if path.is_empty() || path.starts_with([UNKNOWN, SOME]) {
         return None;
     }
     let whole = if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", dir?) };

@@ -188,6 +188,10 @@ impl<'a> ShellReader<'a> {
             }
             line.text = self.text(start, end).trim().to_owned();
             line.background = stop == CommandEnd::Background;
+            // The words before a bracket that nothing opened are a pattern of `case`.
+            if stop == CommandEnd::Close && !bracketed {
+                line.commands.clear();
+            }
             if !line.commands.is_empty() {
                 self.script.pipelines.push(std::mem::take(&mut line));
             }

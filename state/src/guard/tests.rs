@@ -42,7 +42,7 @@ fn the_corpus_has_these_verdicts() {
         let command = line.replace("\\\\", "\0").replace("\\n", "\n").replace('\0', "\\");
         let found = class_of(&command);
         let holds = match verdict {
-            "stop" => found == Some(class),
+            "stop" => found.is_some_and(|found| class.is_empty() || found == class),
             "wrong" => found.is_some(),
             _ => found.is_none(),
         };
@@ -56,7 +56,7 @@ fn the_corpus_has_these_verdicts() {
         start.elapsed().as_micros() / u128::from(counts.values().sum::<u32>())
     );
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    assert_eq!(counts, BTreeMap::from([("stop", 174), ("pass", 203), ("wrong", 11), ("unseen", 33)]));
+    assert_eq!(counts, BTreeMap::from([("stop", 244), ("pass", 206), ("wrong", 11), ("unseen", 34)]));
 }
 
 fn tool(name: &str, input: Value) -> Option<String> {

@@ -29,8 +29,7 @@ const METADATA: [&str; 20] = [
 ];
 
 /// Programs that write or delete every file that they name.
-const WRITERS: [&str; 11] =
-    ["tee", "rm", "unlink", "rmdir", "shred", "truncate", "touch", "mkdir", "chmod", "chown", "mv"];
+const WRITERS: [&str; 9] = ["tee", "rm", "unlink", "shred", "truncate", "touch", "chmod", "chown", "mv"];
 
 /// The files that a command writes or deletes.
 fn written<'a>(scene: &Scene<'a>) -> Vec<&'a str> {

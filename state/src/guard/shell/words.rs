@@ -185,6 +185,7 @@ impl ShellReader<'_> {
             ["pwd", ..] => inner.dir.clone().unwrap_or_else(|| SOME.to_string()),
             ["git", "rev-parse", "--show-toplevel"] => self.known("PROJECT").to_owned(),
             ["which" | "realpath" | "readlink", .., path] => (*path).to_owned(),
+            ["dirname", path] => format!("{path}/.."),
             ["command", "-v", path] => (*path).to_owned(),
             _ => UNKNOWN.to_string(),
         }
