@@ -17,6 +17,7 @@
 //! [ralph_loop]                # defaults of `swarm loop`
 //! max_iterations = 25         # 1 to 100
 //! max_cost = 3.00             # US dollars; no limit when left out
+//! max_context = 70            # percent of the agent's context that an iteration may use
 //! completion_tag = "COMPLETE" # what the agent says when it is done, <promise>COMPLETE</promise>
 //! agent = "claude"            # whose command is run when none stands after `--`
 //!
@@ -58,7 +59,6 @@ use std::path::{Path, PathBuf};
 
 use swarm_state::outage::OutageKind;
 use swarm_state::profiles::Profile;
-use swarm_state::promise::Promise;
 use swarm_state::runners::Runner;
 
 use crate::error::{Error, Result};
@@ -66,17 +66,18 @@ use crate::files::read_bounded;
 
 mod agents;
 mod guard;
+mod loops;
 mod outage;
 mod read;
 mod runners;
 #[cfg(test)]
 mod tests;
-mod tmux;
 
 pub use guard::GuardSettings;
+use loops::{LOOP_KEYS, RALPH_KEYS};
+pub use loops::{LoopDefaults, MAX_ITERATIONS, RalphDefaults};
 pub use read::SettingValue;
 use read::{Fault, SettingEntry, SettingsFile};
-pub use tmux::{SIZE, TmuxSettings, size};
 
 /// The largest settings file.
 const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
@@ -107,43 +108,17 @@ pub struct Settings {
     pub values: Vec<SettingValue>,
 }
 
-/// `[ralph]`: defaults for the flags of `spawn --ralph`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RalphDefaults {
-    /// Absolute.
-    pub prompt_file: Option<PathBuf>,
-    /// At least 1.
-    pub max_iterations: Option<u32>,
-    /// Seconds, at least 1.
-    pub inactivity_timeout: Option<u64>,
-    /// Seconds; 0: no limit.
-    pub question_timeout: Option<u64>,
-    /// A valid pattern.
-    pub done_pattern: Option<String>,
-    /// The command of the agent that reviews stories.
-    pub reviewer: Option<Vec<String>>,
-}
-
-/// `[ralph_loop]`: defaults for the flags of `swarm loop`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LoopDefaults {
-    /// 1 to [`MAX_ITERATIONS`].
-    pub max_iterations: Option<u32>,
-    /// Millionths of a US dollar.
-    pub max_cost: Option<u64>,
-    /// Seconds.
-    pub max_time: Option<u64>,
-    /// A valid promise.
-    pub completion_tag: Option<String>,
-    /// The name of one of [`Settings::agents`].
-    pub agent: Option<String>,
-}
-
 /// A new settings file: every line is a comment.
 pub(crate) const TEMPLATE: &str = include_str!("settings/template.toml");
 
-/// The maximum for the iterations of a `swarm loop`.
-pub const MAX_ITERATIONS: u32 = 100;
+/// `[tmux]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TmuxSettings {
+    /// A tmux configuration to read after swarm's own; absolute.
+    pub source: Option<PathBuf>,
+    /// Columns and rows of a window without a client.
+    pub size: Option<(u16, u16)>,
+}
 
 /// `[daemon]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -237,7 +212,7 @@ impl Settings {
                 changes.outage.insert(word, patterns);
                 Ok(())
             }),
-            "tmux" => entry.each(|entry| set_key(tmux::KEYS, &mut self.tmux, entry)),
+            "tmux" => entry.each(|entry| set_key(TMUX_KEYS, &mut self.tmux, entry)),
             "daemon" => entry.each(|entry| set_key(DAEMON_KEYS, &mut self.daemon, entry)),
             "guard" => entry.each(|entry| set_key(guard::KEYS, &mut self.guard, entry)),
             "agents" => entry.each(|agent| {
@@ -268,23 +243,13 @@ impl Settings {
 /// A key, its default as in TOML (empty: none), and how its value is read into its field.
 type Key<T> = (&'static str, &'static str, fn(&mut T, &SettingEntry<'_>) -> Result<(), Fault>);
 
-/// The keys of `[ralph]`.
-const RALPH_KEYS: &[Key<RalphDefaults>] = &[
-    ("prompt_file", "", |to, entry| set(&mut to.prompt_file, entry.path())),
-    ("max_iterations", "", |to, entry| set(&mut to.max_iterations, entry.count())),
-    ("inactivity_timeout", "\"60s\"", |to, entry| set(&mut to.inactivity_timeout, entry.duration())),
-    ("question_timeout", "\"10m\"", |to, entry| set(&mut to.question_timeout, entry.duration_or_zero())),
-    ("done_pattern", "", |to, entry| set(&mut to.done_pattern, entry.pattern())),
-    ("reviewer", "", |to, entry| set(&mut to.reviewer, entry.command())),
-];
-
-/// The keys of `[ralph_loop]`.
-const LOOP_KEYS: &[Key<LoopDefaults>] = &[
-    ("max_iterations", "25", |to, entry| set(&mut to.max_iterations, entry.count_to(MAX_ITERATIONS))),
-    ("max_cost", "", |to, entry| set(&mut to.max_cost, entry.dollars())),
-    ("max_time", "", |to, entry| set(&mut to.max_time, entry.duration())),
-    ("completion_tag", "\"COMPLETE\"", |to, entry| set(&mut to.completion_tag, tag(entry))),
-    ("agent", "", |to, entry| set(&mut to.agent, entry.text())),
+/// The keys of `[tmux]`.
+const TMUX_KEYS: &[Key<TmuxSettings>] = &[
+    ("size", "\"200x50\"", |to, entry| {
+        let size = size(&entry.text()?).ok_or_else(|| entry.must_be(SIZE));
+        set(&mut to.size, size)
+    }),
+    ("source", "", |to, entry| set(&mut to.source, entry.path())),
 ];
 
 /// The keys of `[daemon]`.
@@ -304,7 +269,7 @@ pub fn keys() -> Vec<(String, Option<toml::Value>)> {
         of("ralph", RALPH_KEYS),
         of("ralph_loop", LOOP_KEYS),
         outage.to_vec(),
-        of("tmux", tmux::KEYS),
+        of("tmux", TMUX_KEYS),
         of("daemon", DAEMON_KEYS),
         of("guard", guard::KEYS),
     ]
@@ -355,13 +320,15 @@ struct Changes {
     outage: outage::Wordings,
 }
 
-/// A valid promise.
-fn tag(entry: &SettingEntry<'_>) -> Result<String, Fault> {
-    let text = entry.text()?;
-    match Promise::new(&text) {
-        Ok(_) => Ok(text),
-        Err(error) => Err(entry.fault(&format!("is not a valid promise: {error}"))),
-    }
+/// The format of [`size`], for messages.
+pub const SIZE: &str = "a size like \"200x50\" (20x5 to 1000x500)";
+
+/// Parses columns and rows, such as `200x50`. Below the limits no agent's screen is readable; above them a capture is
+/// too large.
+pub fn size(text: &str) -> Option<(u16, u16)> {
+    let (columns, rows) = text.split_once('x')?;
+    let (columns, rows) = (columns.parse().ok()?, rows.parse().ok()?);
+    ((20..=1000).contains(&columns) && (5..=500).contains(&rows)).then_some((columns, rows))
 }
 
 /// A file's text; `None` if it is missing and not required.

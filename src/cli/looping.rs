@@ -116,7 +116,7 @@ fn loop_after() -> String {
          end and the resume. A loop pauses on \
          Ctrl-C, on `swarm ralph pause`, when the daemon is stopped, after --no-progress iterations without progress \
          (reason no_progress), when an iteration does not report the cost or tokens that a budget limits (reason \
-         budget_unseen), and when the held-out checks have failed --final-tries times (reason held_out), and when the program of a --setup or --final-check or the directory of --hidden cannot be used (reason cannot_check). With resume_after_shutdown in the settings (see swarm-config(5)), the next daemon resumes the \
+         budget_unseen), and when the held-out checks have failed --final-tries times (reason held_out), and when the program of a --setup or --final-check or the directory of --hidden cannot be used (reason cannot_check), and when a story of a task list fails its checks three times in a row at its review cap (reason story_stuck). With resume_after_shutdown in the settings (see swarm-config(5)), the next daemon resumes the \
          loops that a stop of the daemon paused. When the loop pauses, the command exits with 1; after `swarm ralph pause`, it waits until the loop \
          is resumed or ends. A second Ctrl-C ends the command at once with 130; the agent continues, and the loop pauses after it.\n\n{LOOP_EXAMPLES}",
         ends::table()

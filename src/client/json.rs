@@ -80,6 +80,7 @@ pub(super) fn worker(view: &WorkerView) -> Value {
         "consecutive_failures": loop_data.consecutive_failures,
         "total_failures": loop_data.total_failures,
         "cost_usd": loop_data.cost_usd,
+        "context_percent": view.context,
         "paused_by": paused_by(loop_data.paused_by, view.status),
         "outage": view.outage,
         "exit_code": view.exit_code,
@@ -98,6 +99,7 @@ pub(super) fn worker(view: &WorkerView) -> Value {
         "started": view.started,
         "tmux": view.tmux,
         "worktree": view.worktree,
+        "tasks": view.tasks,
         "metadata": metadata,
     })
 }
@@ -162,6 +164,7 @@ pub(super) fn ralph(view: &RalphView, of: &WorkerView) -> Value {
         "done_pattern": view.done_pattern,
         "inactivity_timeout": view.inactivity_timeout,
         "question_timeout": view.question_timeout,
+        "tasks": view.tasks,
         "state_file": view.state_file,
     })
 }
@@ -182,7 +185,6 @@ pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     fields.set("gates", gates(&report.gates));
     fields.set("budgets", budgets(&report.budgets));
     fields.set("baseline", checks(&report.baseline));
-    fields.set("gates", gates(&report.gates));
     fields.set("outages", report.outages);
     fields.set("outage_seconds", report.outage_seconds);
     fields.set("agent_seconds", agent_seconds(shown));
@@ -253,6 +255,7 @@ fn gates(gates: &Gates) -> Value {
 fn budgets(budgets: &Budgets) -> Value {
     let mut fields = Fields::of(budgets);
     fields.set("max_cost", budgets.max_cost.map(usd));
+    fields.fill(&["max_context"], Value::Null);
     fields.into_value()
 }
 
@@ -289,6 +292,7 @@ fn task_result(tasks: &TaskVerdict) -> Value {
     let mut fields = Fields::of(tasks);
     fields.fill(&["is_changed", "is_passed", "skip_review", "promised_early"], false);
     fields.fill(&["undone", "noted"], json!([]));
+    fields.fill(&["sent_back_at_cap"], 0);
     fields.set("checks", checks(&tasks.checks));
     fields.into_value()
 }

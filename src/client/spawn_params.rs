@@ -265,6 +265,7 @@ pub(super) fn budgets(args: &BudgetArgs) -> Budgets {
         max_failures: args.max_failures.unwrap_or(MAX_FAILURES),
         iteration_timeout: args.iteration_timeout,
         no_progress: args.no_progress,
+        max_context: args.max_context,
     }
 }
 

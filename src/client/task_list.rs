@@ -72,6 +72,11 @@ pub(super) fn task_gate(args: &TaskListArgs, promise: Option<&str>, root: &Path)
     }
     // A link could lead out of the project.
     let (dir, root) = (paths::resolve(&dir), paths::resolve(root));
+    if dir == root {
+        let why = "--ralph-dir: the task list needs a directory of its own below the project";
+        let parent = root.parent().unwrap_or(&root).display();
+        return Err(Error::usage(why).hint(format!("start the loop in the project: --cwd {parent}")));
+    }
     let inside = dir.strip_prefix(&root).ok();
     let dir = inside.and_then(Path::to_str).filter(|dir| !dir.is_empty()).ok_or_else(|| {
         Error::usage(format!("--ralph-dir '{}' is not below {}", typed.display(), root.display()))

@@ -11,6 +11,7 @@ use swarm_state::model::{Pane, PromptVia, Run, Status, Worktree};
 use swarm_state::notice::{Entry, PauseBy};
 use swarm_state::spec::{Prompt, WorkerSpec};
 use swarm_state::tasks::IterationMode;
+use swarm_state::tasks::gate::TaskTurn;
 use tokio::time::Instant;
 
 use crate::daemon::busy::BusyList;
@@ -149,6 +150,8 @@ pub(crate) struct Slot {
     pub(crate) last_screen: String,
     /// The checks that run now.
     pub(crate) checking: Vec<String>,
+    /// The work on the task list in the current or last iteration, and the numbers of finished and of all stories.
+    pub(crate) story: Option<(TaskTurn, (u64, u64))>,
     pub(crate) saving: Saving,
     pub(crate) start: Start,
     /// False until the saved state was compared with the panes of its tmux server.
@@ -203,6 +206,7 @@ impl Slot {
             reader,
             last_screen: String::new(),
             checking: vec![],
+            story: None,
             saving: Saving::default(),
             start: Start::Settled,
             reconciled: true,
@@ -355,9 +359,13 @@ impl Slot {
         if self.saving.waits_for_disk().is_some() { Status::Waiting } else { self.engine.status() }
     }
 
-    /// Updates the running checks by a notice about one of them.
-    pub(crate) fn note_check(&mut self, entry: &Entry) {
+    /// Updates the running checks, or the story of the iteration, by a notice about it.
+    pub(crate) fn note_work(&mut self, entry: &Entry) {
         match entry {
+            Entry::StoryStarted { mode, story, title, done, total, .. } => {
+                let turn = TaskTurn { mode: *mode, story: story.clone(), title: title.clone() };
+                self.story = Some((turn, (*done, *total)));
+            }
             Entry::CheckStarted { check, .. } => self.checking.push(check.clone()),
             Entry::Checked { check, .. } => {
                 if let Some(at) = self.checking.iter().position(|running| running == check) {

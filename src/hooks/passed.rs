@@ -24,9 +24,10 @@ const MAX_SETTINGS_BYTES: u64 = 4 << 20;
 
 /// The events of an interactive Claude Code. Only the needed ones: an older release that does not support an event runs
 /// no hook at all.
-const CLAUDE: [HookEvent; 6] = [
+const CLAUDE: [HookEvent; 7] = [
     HookEvent::SessionStart,
     HookEvent::UserPromptSubmit,
+    HookEvent::PostToolUse,
     HookEvent::Stop,
     HookEvent::StopFailure,
     HookEvent::PreCompact,
@@ -34,11 +35,17 @@ const CLAUDE: [HookEvent; 6] = [
 ];
 
 /// The events of a one-shot Claude Code, whose result reports errors.
-const CLAUDE_ONCE: [HookEvent; 4] =
-    [HookEvent::SessionStart, HookEvent::UserPromptSubmit, HookEvent::Stop, HookEvent::PreCompact];
+const CLAUDE_ONCE: [HookEvent; 5] = [
+    HookEvent::SessionStart,
+    HookEvent::UserPromptSubmit,
+    HookEvent::PostToolUse,
+    HookEvent::Stop,
+    HookEvent::PreCompact,
+];
 
 /// The events of Codex.
-const CODEX: [HookEvent; 3] = [HookEvent::SessionStart, HookEvent::UserPromptSubmit, HookEvent::Stop];
+const CODEX: [HookEvent; 4] =
+    [HookEvent::SessionStart, HookEvent::UserPromptSubmit, HookEvent::PostToolUse, HookEvent::Stop];
 
 /// An agent's command line and environment, to which hooks are added.
 pub struct Launch<'a> {

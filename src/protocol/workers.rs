@@ -10,6 +10,7 @@ use serde_json::Value;
 use swarm_state::ignored::IgnoredFiles;
 use swarm_state::model::{RestartWhen, Status, WorkerName, Worktree, is_default};
 use swarm_state::removal::Permission;
+use swarm_state::tasks::IterationMode;
 
 use crate::error::Error;
 
@@ -74,6 +75,9 @@ pub struct WorkerView {
     /// The agent's turn has ended, according to its screen; absent for no.
     #[serde(default, skip_serializing_if = "is_default")]
     pub idle: bool,
+    /// How full the agent's context is, in percent, as its hook last reported it; absent if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<u8>,
     /// Why swarm ended the last run; absent if the agent exited by itself or a run is alive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
@@ -87,6 +91,24 @@ pub struct WorkerView {
     /// The worker that coordinates this one; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<WorkerName>,
+    /// The task list that the loop works on; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<TaskListView>,
+}
+
+/// The task list of a loop, and its work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskListView {
+    /// Its directory, relative to the worker's.
+    pub dir: String,
+    /// The kind of work of the current (or last) iteration; null before the first.
+    pub mode: Option<IterationMode>,
+    /// The story of that iteration.
+    pub story: Option<String>,
+    /// The number of stories that need no further iteration; null before the first iteration.
+    pub done: Option<u64>,
+    /// The number of all stories.
+    pub total: Option<u64>,
 }
 
 /// The fields of a worker's metadata. Fields that this version does not know are ignored.

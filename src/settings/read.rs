@@ -230,6 +230,11 @@ impl SettingEntry<'_> {
             .ok_or_else(|| self.must_be(&format!("a whole number, 1 to {limit}")))
     }
 
+    /// A percentage above 0.
+    pub(super) fn percent(&self) -> Result<u8, Fault> {
+        self.count_to(100).map(|percent| percent.try_into().unwrap_or(100))
+    }
+
     /// US dollars above 0, as millionths.
     pub(super) fn dollars(&self) -> Result<u64, Fault> {
         self.money()

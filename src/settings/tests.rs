@@ -178,6 +178,10 @@ const FAULTS: &[(&str, &str)] = &[
         "c.toml:2: 'ralph_loop.max_iterations' must be a whole number, 1 to 100",
     ),
     (
+        "[ralph_loop]\nmax_context = 101",
+        "c.toml:2: 'ralph_loop.max_context' must be a whole number, 1 to 100",
+    ),
+    (
         "[ralph_loop]\nmax_cost = 0.0",
         "c.toml:2: 'ralph_loop.max_cost' must be an amount of US dollars, more than 0, as in 2.50",
     ),
@@ -338,12 +342,13 @@ fn profiles_are_changed_key_by_key_and_come_first() {
 
 #[test]
 fn the_defaults_of_loop_are_read() {
-    let text = "[ralph_loop]\nmax_iterations = 100\nmax_cost = 3\nmax_time = '1m'\ncompletion_tag = 'DONE'\nagent = 'mine'\n\
+    let text = "[ralph_loop]\nmax_iterations = 100\nmax_cost = 3\nmax_time = '1m'\nmax_context = 70\ncompletion_tag = 'DONE'\nagent = 'mine'\n\
                 [agents.mine]\n";
     let defaults = LoopDefaults {
         max_iterations: Some(100),
         max_cost: Some(3_000_000),
         max_time: Some(60),
+        max_context: Some(70),
         completion_tag: Some("DONE".into()),
         agent: Some("mine".into()),
     };

@@ -51,6 +51,9 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
         (_, Some(Cause::Paused { by: PauseBy::CannotCheck, .. })) => {
             format!("fix that, then swarm ralph resume {name}")
         }
+        (_, Some(Cause::Paused { by: PauseBy::StoryStuck, .. })) => format!(
+            "look at the work (swarm ralph diff {name}), and fix it, the story or its checks; then swarm ralph resume {name}"
+        ),
         (_, Some(Cause::Paused { by: PauseBy::HeldOut, .. })) => format!(
             "review the work (swarm ralph diff {name}), and fix the task or the hidden check; \
              for more tries: swarm ralph resume {name}"

@@ -70,7 +70,7 @@
 //!    tests
 //! 4. [`ends`], [`cause`], [`advice`], [`notice`], [`words`]: why it is in its state, and the text for people
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
-//! 6. [`transcript`], [`hook`]: what an agent records and reports
+//! 6. [`transcript`], [`hook`], [`context`]: what an agent records and reports, and how full its context is
 //! 7. [`contract`], [`template`], [`ledger`], [`scripts`], [`runners`]: the text of an iteration, its record, the files
 //!    and test runners of its checks
 //! 8. [`session`]: loops within one agent session; [`tasks`]: task lists and the review of their stories
@@ -145,6 +145,8 @@ pub mod advice;
 pub mod ignored;
 
 pub mod removal;
+
+pub mod context;
 
 pub mod hook;
 

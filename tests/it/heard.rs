@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::world::{Agent, SWARM, World, signal};
 
 /// A world in which a fake agent is called `claude`, and the agent.
-fn world() -> (World, Agent) {
+pub(crate) fn world() -> (World, Agent) {
     let mut w = World::new();
     fs::create_dir(w.path("bin")).unwrap();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/fake-claude.pl");
@@ -29,7 +29,7 @@ impl World {
 
     /// Spawns a loop that nothing but a hook ends soon.
     #[track_caller]
-    fn hooked_loop(&self, flags: &[&str], args: &[&str]) {
+    pub(crate) fn hooked_loop(&self, flags: &[&str], args: &[&str]) {
         let head = ["spawn", "--name", "l", "--ralph", "--prompt-file", "./PROMPT.md", "-d", "-n", "3"];
         let head = if flags.contains(&"-n") { &head[..7] } else { &head };
         let claude = self.claude();
@@ -50,14 +50,14 @@ impl World {
 impl Agent {
     /// Waits until run N has its prompt, and obeys.
     #[track_caller]
-    fn until_prompted(&self, w: &World, run: usize) {
+    pub(crate) fn until_prompted(&self, w: &World, run: usize) {
         let line = format!("prompted {run}");
         w.until(&line, || self.runs().lines().any(|l| l == line).then_some(()));
     }
 
     /// Has run N's hooks of an event run, with more fields in their input, and waits until they have.
     #[track_caller]
-    fn hook(&mut self, w: &World, run: usize, event: &str, more: &Value) {
+    pub(crate) fn hook(&mut self, w: &World, run: usize, event: &str, more: &Value) {
         let line = format!("{run} {event}.");
         let count = |agent: &Self| agent.file("answers").lines().filter(|l| *l == line).count();
         let before = count(self);
@@ -66,7 +66,7 @@ impl Agent {
     }
 
     /// The same for an event that ends the run before its hooks have.
-    fn last_hook(&mut self, event: &str, more: &Value) {
+    pub(crate) fn last_hook(&mut self, event: &str, more: &Value) {
         self.tell(&format!("hook {event} {more}"));
     }
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use swarm_state::engine::{Effect, Ended, Event, SpawnError};
 use swarm_state::model::{Pane, PromptVia, Run, Worktree};
-use swarm_state::spec::WorkerSpec;
+use swarm_state::spec::{Prompt, WorkerSpec};
+use swarm_state::tasks::gate::TaskGate;
 use tokio::sync::mpsc;
 
 use crate::daemon::crash;
@@ -20,7 +21,8 @@ use crate::daemon::run::hook_reports::HookRecord;
 use crate::daemon::run::{delivery, exit, finish, input, iteration, remove_worktree};
 use crate::error::{Error, ErrorCode, Result, sentence};
 use crate::hooks::passed::Launch;
-use crate::protocol::{Empty, Sent};
+use crate::loops::refuse_uncommitted_list;
+use crate::protocol::{Empty, Sent, StoriesPlan};
 use crate::tmux::{Health, NewWindow};
 use crate::wrapper::{self, LaunchSpec};
 use crate::{git, procs};
@@ -265,6 +267,9 @@ async fn tree(
         context.report(RunReport::WorktreeMade(begun.clone()));
         return Ok(begun.path);
     }
+    if let Some(gate) = planned_list(spec) {
+        refuse_uncommitted_list(&spec.cwd, &gate).await?;
+    }
     let note = |worktree: &Worktree| store.note_worktree(name, run, worktree);
     let made = match git::create_noted_worktree(&spec.cwd, name, wanted, note).await {
         Ok(made) => made,
@@ -282,6 +287,18 @@ async fn tree(
         context.report(RunReport::Warning(note));
     }
     Ok(path)
+}
+
+/// The task list of a loop, or of the coordinator of its stories. That of a single story is on their branch.
+fn planned_list(spec: &WorkerSpec) -> Option<TaskGate> {
+    let gate = match (&spec.ralph, &spec.prompt) {
+        (Some(ralph), _) => ralph.gates.tasks.clone(),
+        (None, Prompt::Text(plan)) if spec.cmd.last().is_some_and(|word| word == "__stories") => {
+            serde_json::from_str::<StoriesPlan>(plan).ok()?.child.ralph?.gates.tasks
+        }
+        (None, _) => None,
+    };
+    gate.filter(|gate| gate.story.is_none())
 }
 
 /// Creates the window. Waits for a tmux that does not answer, which may have created the window meanwhile.

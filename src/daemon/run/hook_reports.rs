@@ -63,6 +63,7 @@ impl HookRecord {
             HookNews::Prompt | HookNews::TurnOver => told.error = None,
             HookNews::Session { .. }
             | HookNews::Working
+            | HookNews::ToolUsed { .. }
             | HookNews::Idle
             | HookNews::ContextSpent
             | HookNews::Denied { .. }

@@ -15,7 +15,10 @@ impl Supervisor {
     pub(crate) fn hook(&mut self, params: &HookParams, peer: Option<i32>) -> HookHeard {
         let heard = self.accept_hook(params, peer).is_some();
         tracing::debug!(worker = %params.name, news = ?params.news, heard, "a hook");
-        HookHeard { heard }
+        let is_tool = heard && matches!(params.news, HookNews::ToolUsed { .. });
+        let slot = is_tool.then(|| self.find(&params.name).ok()).flatten();
+        let max_context = slot.and_then(|(_, slot)| slot.engine.ralph()?.budgets.max_context);
+        HookHeard { heard, max_context }
     }
 
     fn accept_hook(&mut self, params: &HookParams, peer: Option<i32>) -> Option<()> {
@@ -71,6 +74,7 @@ fn is_from_below(slot: &Slot, peer: i32) -> Option<bool> {
 fn is_for_one_shot(heard: &HookSignal) -> bool {
     match heard {
         HookSignal::TurnOver | HookSignal::Idle | HookSignal::ApiError(_) => false,
-        HookSignal::Prompt | HookSignal::Working | HookSignal::ContextSpent | HookSignal::Asks(_) => true,
+        HookSignal::Prompt | HookSignal::Working | HookSignal::ToolUsed(_) => true,
+        HookSignal::ContextSpent | HookSignal::Asks(_) => true,
     }
 }

@@ -29,7 +29,7 @@ mod permissions;
 mod program;
 mod rooms;
 
-pub(crate) use check::{check, check_cost};
+pub(crate) use check::{check, check_context, check_cost};
 
 impl Supervisor {
     /// Creates a worker. The client is answered when the first run is up.

@@ -64,6 +64,7 @@ impl Loop {
             (self.unseen, PauseBy::BudgetUnseen),
             (self.cannot_check.is_some(), PauseBy::CannotCheck),
             (self.tries_spent, PauseBy::HeldOut),
+            (self.story_stuck.is_some(), PauseBy::StoryStuck),
             (self.is_stalled(), PauseBy::NoProgress),
         ];
         let found = causes.into_iter().find(|(holds, _)| *holds && self.paused.is_none());
@@ -212,6 +213,7 @@ impl Worker {
         ralph.unseen = verdict.unseen.is_some();
         ralph.tries_spent = verdict.tries_spent;
         ralph.cannot_check = verdict.cannot_check.as_deref().map(str::to_owned);
+        ralph.story_stuck = verdict.tasks.as_ref().and_then(|tasks| tasks.stuck());
         ralph.stalls = if stands_still { ralph.stalls.saturating_add(1) } else { 0 };
         if !ralph.gated {
             return vec![];

@@ -397,6 +397,7 @@ fn every_event(run: Run) -> Vec<(&'static str, Event)> {
         ("idles", Event::Hook(run, HookSignal::Idle)),
         ("prompt", Event::Hook(run, HookSignal::Prompt)),
         ("working", Event::Hook(run, HookSignal::Working)),
+        ("tool-used", Event::Hook(run, HookSignal::ToolUsed(Some(50)))),
         ("api-error", Event::Hook(run, HookSignal::ApiError("529".into()))),
         ("context-spent", Event::Hook(run, HookSignal::ContextSpent)),
         ("asks", Event::Hook(run, HookSignal::Asks("may I".into()))),
@@ -462,7 +463,7 @@ const TABLE: &[(&str, &str)] = &[
     (
         "running",
         "pause P>running, kill PT>ending(kill), edited P>running, dialog P>running, \
-         turn-over P>running, idles P>running, prompt P>running, working P>running, api-error PT>ending(apierror), \
+         turn-over P>running, idles P>running, prompt P>running, working P>running, tool-used P>running, api-error PT>ending(apierror), \
          context-spent PT>ending(contextspent), asks P>running, exited PJ>judging(0), pane-lost PJ>judging(lost), \
          server-lost P>lost",
     ),
