@@ -75,7 +75,8 @@
 //!    and test runners of its checks
 //! 8. [`session`]: loops within one agent session; [`tasks`]: task lists and the review of their stories
 //! 9. [`guard`]: dangerous tool calls of agents without a sandbox
-//! 10. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing worktrees
+//! 10. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing
+//!     worktrees
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
 
 pub mod words;
