@@ -449,7 +449,7 @@ const TABLE: &[(&str, &str)] = &[
     (
         "starting",
         "pause P>starting, kill PT>ending(kill), tick P>starting, edited P>starting, \
-         ready PD>prompting, dialog P>starting, turn-over P>starting, idles P>starting, prompt P>starting, working P>starting, \
+         ready PD>prompting, dialog P>starting, turn-over P>starting, idles P>starting, prompt P>starting, working P>starting, tool-used P>starting, \
          api-error PT>ending(apierror), context-spent PT>ending(contextspent), asks P>starting, exited PJ>judging(0,undelivered), pane-lost PJ>judging(lost), \
          server-lost P>lost",
     ),
@@ -463,8 +463,8 @@ const TABLE: &[(&str, &str)] = &[
     (
         "running",
         "pause P>running, kill PT>ending(kill), edited P>running, dialog P>running, \
-         turn-over P>running, idles P>running, prompt P>running, working P>running, tool-used P>running, api-error PT>ending(apierror), \
-         context-spent PT>ending(contextspent), asks P>running, exited PJ>judging(0), pane-lost PJ>judging(lost), \
+         turn-over P>running, idles P>running, prompt P>running, working P>running, \
+         tool-used P>running, api-error PT>ending(apierror), context-spent PT>ending(contextspent), asks P>running, exited PJ>judging(0), pane-lost PJ>judging(lost), \
          server-lost P>lost",
     ),
     (
