@@ -160,7 +160,7 @@ pub const CLASSES: [GuardClass; 24] = [
         rules: &[
             "nc|ncat|netcat -e|-c|--exec|--sh-exec",
             "socat ~EXEC:*|exec:*|SYSTEM:*|system:*",
-            "ssh -R",
+            "ssh ~-R*",
             "ngrok|localtunnel",
         ],
         judge: network::opens_shell,
@@ -189,7 +189,7 @@ pub const CLASSES: [GuardClass; 24] = [
         rules: &[
             "kill $-1|1",
             "killall|killall5|skill !-l !--list !-V",
-            "pkill -u|-U|--uid|--euid",
+            "pkill ~-u|-U|-fu|-9u|--uid*|--euid*",
             "pkill ~claude|codex|opencode|gemini|node|tmux|swarm|bash|sh|zsh|python|python3|java|ssh|sshd|. !-P !--parent",
             "tmux ~kill-server !-L !-S",
             "tmux kill-session -a",

@@ -56,7 +56,7 @@ fn the_corpus_has_these_verdicts() {
         start.elapsed().as_micros() / u128::from(counts.values().sum::<u32>())
     );
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    assert_eq!(counts, BTreeMap::from([("stop", 244), ("pass", 206), ("wrong", 11), ("unseen", 34)]));
+    assert_eq!(counts, BTreeMap::from([("stop", 244), ("pass", 209), ("wrong", 11), ("unseen", 34)]));
 }
 
 fn tool(name: &str, input: Value) -> Option<String> {

@@ -36,7 +36,9 @@ fn holds<'a>(part: &str, scene: &Scene<'a>, operands: &mut impl Iterator<Item = 
 }
 
 fn is_option(option: &str, word: &str) -> bool {
-    let is_group = word.starts_with('-') && !word.starts_with("--");
+    // A longer word such as `-oRequestTTY=no` is an option with a value.
+    let is_group =
+        word.len() <= 6 && word.strip_prefix('-').is_some_and(|w| w.chars().all(char::is_alphabetic));
     match option.strip_prefix('-').filter(|letter| letter.len() == 1) {
         Some(letter) => is_group && word.contains(letter),
         None => is_match(option, word) || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')),
