@@ -28,7 +28,7 @@ fn class_of(line: &str) -> Option<&'static str> {
     judge_line(line, &place(), &Allowed::default()).map(|denial| denial.class.name)
 }
 
-/// The numbers that swarm-hooks(1) gives. A command whose verdict changes has to be moved.
+/// The numbers that swarm-config(5) gives. A command whose verdict changes has to be moved.
 #[test]
 fn the_corpus_has_these_verdicts() {
     let (mut counts, mut faults) = (BTreeMap::<&str, u32>::new(), vec![]);
