@@ -38,6 +38,10 @@
 //! [daemon]
 //! resume_after_shutdown = true  # loops that a shutdown paused go on when the daemon starts; in the user's file alone
 //!
+//! [guard]                     # stops dangerous commands of agents; in the user's file alone
+//! allow = ["git push --force-with-lease( .*)?"]   # patterns; each must match a whole command
+//! off = false
+//!
 //! [agents.claude]             # changes one key of a built-in profile; any other name is a new one
 //! ready = ["^❯ "]
 //!
@@ -68,6 +72,7 @@ use crate::error::{Error, Result};
 use crate::files::read_bounded;
 
 mod agents;
+mod guard;
 mod loops;
 mod outage;
 mod read;
@@ -76,6 +81,7 @@ mod sections;
 #[cfg(test)]
 mod tests;
 
+pub use guard::GuardSettings;
 use loops::{LOOP_KEYS, RALPH_KEYS};
 pub use loops::{LoopDefaults, MAX_ITERATIONS, RalphDefaults};
 pub use read::SettingValue;
@@ -100,6 +106,8 @@ pub struct Settings {
     pub tmux: TmuxSettings,
     /// Settings of the daemon, which reads the user's file alone.
     pub daemon: DaemonSettings,
+    /// Settings of the guard, which only the user's file may have.
+    pub guard: GuardSettings,
     /// The profiles. Those that the settings changed or added come first, so that the first profile that matches a
     /// command is the right one.
     pub agents: Vec<Profile>,
@@ -151,6 +159,7 @@ impl Settings {
         if !errors.is_empty() {
             return Err(errors);
         }
+        guard::check(&settings.values, user).map_err(|error| vec![error])?;
         settings.agents = agents::merge(built_in, &changes.agents).map_err(|error| vec![error])?;
         outage::spread(&changes.outage, &mut settings.agents);
         settings.check_agent(&changes.agent_place).map_err(|error| vec![error])?;
@@ -201,6 +210,7 @@ impl Settings {
             "tmux" => entry.each(|entry| set_key(TMUX_KEYS, &mut self.tmux, entry)),
             "limits" => entry.each(|entry| set_key(LIMIT_KEYS, &mut self.limits, entry)),
             "daemon" => entry.each(|entry| set_key(DAEMON_KEYS, &mut self.daemon, entry)),
+            "guard" => entry.each(|entry| set_key(guard::KEYS, &mut self.guard, entry)),
             "agents" => entry.each(|agent| {
                 // A name without keys also adds an agent.
                 let changes = changes.agents.entry(agent.key.to_owned()).or_default();
@@ -219,6 +229,7 @@ impl Settings {
                 "tmux",
                 "limits",
                 "daemon",
+                "guard",
                 "agents",
                 "runners",
             ])),
@@ -266,6 +277,7 @@ pub fn keys() -> Vec<(String, Option<toml::Value>)> {
         of("tmux", TMUX_KEYS),
         of("limits", LIMIT_KEYS),
         of("daemon", DAEMON_KEYS),
+        of("guard", guard::KEYS),
     ]
     .concat()
 }

@@ -68,7 +68,8 @@ or in its settings. swarm warns about a loop of a known agent that has neither:
   codex   --full-auto, --sandbox workspace-write
   gemini  --yolo, --approval-mode auto_edit; the same for qwen
   aider   --yes-always
-Options that skip all questions are for a container or a VM. opencode asks only if its settings say so.
+Options that skip all questions are for a container or a VM. opencode asks only if its settings say so. In Claude Code \
+and Codex, the guard stops dangerous commands, but it is not a sandbox: see [guard] in swarm-config(5).
 
 Restarts:
 With --restart, swarm restarts a worker that ended. It first waits 1 second. After each further failure in a row it \

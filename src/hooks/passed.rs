@@ -57,6 +57,8 @@ pub struct Launch<'a> {
     pub env: &'a mut BTreeMap<String, String>,
     /// Its working directory.
     pub cwd: &'a Path,
+    /// Whether the guard judges its tool calls. In a sandbox it need not.
+    pub guard: bool,
 }
 
 impl Launch<'_> {
@@ -70,7 +72,7 @@ impl Launch<'_> {
             HookStyle::Off => Ok(()),
             HookStyle::Claude => self.claude(program, dir),
             HookStyle::Codex => {
-                let args = codex_args(program);
+                let args = codex_args(program, &with_guard(&CODEX, self.guard));
                 let at = self.profile.place_of_flags(self.argv);
                 self.argv.splice(at..at, args);
                 Ok(())
@@ -87,7 +89,8 @@ impl Launch<'_> {
         };
         let once = self.profile.is_one_shot(self.argv);
         let events: &[HookEvent] = if once { &CLAUDE_ONCE } else { &CLAUDE };
-        let settings = with_hooks(&theirs, events, program).map_err(|error| refused(error.0))?;
+        let events = with_guard(events, self.guard);
+        let settings = with_hooks(&theirs, &events, program).map_err(|error| refused(error.0))?;
         let file = dir.join("settings.json");
         let bytes =
             serde_json::to_vec(&settings).map_err(|e| Error::system("cannot write the hooks down", e))?;
@@ -101,6 +104,11 @@ impl Launch<'_> {
         self.env.entry(BLOCK_CAP.0.to_owned()).or_insert_with(|| BLOCK_CAP.1.to_owned());
         Ok(())
     }
+}
+
+/// The events, with the one that the guard needs.
+fn with_guard(events: &[HookEvent], guard: bool) -> Vec<HookEvent> {
+    events.iter().copied().chain(guard.then_some(HookEvent::PreToolUse)).collect()
 }
 
 /// Finds the user's `--settings`: its position and its value.
@@ -129,9 +137,9 @@ fn refused(why: String) -> Error {
 }
 
 /// Returns the arguments with Codex's hooks, and the flag without which Codex ignores them.
-fn codex_args(program: &Path) -> Vec<String> {
+fn codex_args(program: &Path, events: &[HookEvent]) -> Vec<String> {
     let mut args = vec!["--dangerously-bypass-hook-trust".to_owned()];
-    for event in CODEX {
+    for &event in events {
         let Some(name) = event.setting() else { continue };
         let command = toml::Value::String(command(program, event));
         args.push("-c".to_owned());
@@ -152,7 +160,7 @@ mod tests {
         let mut argv: Vec<String> = cmd.iter().map(ToString::to_string).collect();
         let profile = find(&table(), &argv);
         let mut env = BTreeMap::new();
-        let launch = Launch { profile: &profile, argv: &mut argv, env: &mut env, cwd: dir };
+        let launch = Launch { profile: &profile, argv: &mut argv, env: &mut env, cwd: dir, guard: true };
         launch.pass(Path::new("/opt/swarm"), dir).map(|()| (argv, env))
     }
 
@@ -169,11 +177,11 @@ mod tests {
         assert_eq!(argv, ["env", "A=1", "claude", "--settings", &file, "--model", "x", "--", "--settings"]);
         assert_eq!(env[BLOCK_CAP.0], "200");
         let hooks = settings(dir.path())["hooks"].clone();
-        assert_eq!(hooks.as_object().unwrap().len(), CLAUDE.len());
+        assert_eq!(hooks.as_object().unwrap().len(), CLAUDE.len() + 1);
         let said = hooks["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
         assert!(said.ends_with(" /opt/swarm stop"), "{said}");
         passed(&["claude", "-p"], dir.path()).unwrap();
-        assert_eq!(settings(dir.path())["hooks"].as_object().unwrap().len(), CLAUDE_ONCE.len());
+        assert_eq!(settings(dir.path())["hooks"].as_object().unwrap().len(), CLAUDE_ONCE.len() + 1);
     }
 
     #[test]
@@ -211,7 +219,7 @@ mod tests {
         assert_eq!((&*argv[1], &*argv[2], &*argv[3]), ("exec", "--dangerously-bypass-hook-trust", "-c"));
         assert_eq!(
             (argv.last().unwrap().as_str(), argv.len(), env.len()),
-            ("--json", 4 + 2 * CODEX.len(), 0)
+            ("--json", 4 + 2 * (CODEX.len() + 1), 0)
         );
         let (argv, _) = passed(&["codex"], dir.path()).unwrap();
         assert_eq!(&*argv[1], "--dangerously-bypass-hook-trust");

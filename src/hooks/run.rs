@@ -20,9 +20,9 @@ use swarm_state::hook::{HookEvent, HookHost, HookInput, heard};
 use swarm_state::session::{SessionId, StopAnswer};
 
 use super::command::{SHELL_NAME, TIMEOUT_SECONDS};
-use super::context;
 use super::report::{self, AgentSession, WorkerPlace};
 use super::task_list::{self, StoppingAgent};
+use super::{context, guard};
 use crate::paths::Paths;
 use crate::protocol::{HookHeard, HookNews};
 use crate::session::prompt;
@@ -142,15 +142,20 @@ fn answer_to(args: &[OsString], called: HookCall, known: &KnownLoop) -> Option<S
         (HookEvent::SessionStart, Some(_)) => context::rearm(paths.as_ref()?, &input),
         _ => {}
     }
+    let denial =
+        (event == HookEvent::PreToolUse).then(|| guard::check(paths.as_ref(), &input, &var)).flatten();
     let mut max_context = None;
     if let (Some(paths), Some(place)) = (&paths, WorkerPlace::of(var)) {
-        let percent = context.map(ContextUse::percent);
-        max_context = report_to_daemon(paths, &place, event, &input, held, percent)
-            .and_then(|answer| answer.max_context);
+        let news = match &denial {
+            Some(denial) => Some(HookNews::Denied { what: denial.what.clone() }),
+            None => news_of(event, &input, held, context.map(ContextUse::percent)),
+        };
+        max_context = report_to_daemon(paths, &place, &input, news).and_then(|answer| answer.max_context);
     }
     if let (Some(paths), Some(context)) = (&paths, context) {
         said = context::alert(paths, &input, context, max_context);
     }
+    said = said.or_else(|| denial.map(|denial| denial.answer));
     said
 }
 
@@ -191,15 +196,9 @@ fn say(answer: StopAnswer, host: HookHost) -> Option<String> {
     }
 }
 
-fn report_to_daemon(
-    paths: &Paths,
-    place: &WorkerPlace,
-    event: HookEvent,
-    input: &HookInput,
-    held: bool,
-    context: Option<u8>,
-) -> Option<HookHeard> {
-    let news = match event {
+/// The news for the daemon, if the event is any.
+fn news_of(event: HookEvent, input: &HookInput, held: bool, context: Option<u8>) -> Option<HookNews> {
+    match event {
         HookEvent::SessionStart => {
             // A compaction keeps the session's id. Another id belongs to an agent that this agent started.
             let anew = input.cause.as_deref() == Some("clear");
@@ -207,11 +206,18 @@ fn report_to_daemon(
         }
         HookEvent::PostToolUse => Some(HookNews::ToolUsed { context }),
         _ => heard(event, input, held).map(HookNews::from),
-    };
-    let news = news?;
+    }
+}
+
+fn report_to_daemon(
+    paths: &Paths,
+    place: &WorkerPlace,
+    input: &HookInput,
+    news: Option<HookNews>,
+) -> Option<HookHeard> {
     let transcript = input.transcript.as_ref().and_then(|path| path.to_str()).map(ToOwned::to_owned);
     let session = AgentSession { id: input.session.clone(), transcript };
-    report::report(&paths.socket(), place, &session, news)
+    report::report(&paths.socket(), place, &session, news?)
 }
 
 /// Whether the input is a complete object. It is parsed only when it ends like one.

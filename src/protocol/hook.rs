@@ -55,6 +55,11 @@ pub enum HookNews {
     },
     /// The agent's context is full and will be compacted.
     ContextSpent,
+    /// The guard stopped a tool call of the agent.
+    Denied {
+        /// The command or the file, and the class of the danger.
+        what: String,
+    },
     /// The agent waits for a person.
     Asks {
         /// The agent's question or request, as text.
@@ -81,6 +86,7 @@ impl HookNews {
             Self::Prompt => Some(HookSignal::Prompt),
             Self::Working => Some(HookSignal::Working),
             Self::ToolUsed { context } => Some(HookSignal::ToolUsed(*context)),
+            Self::Denied { .. } => Some(HookSignal::ToolUsed(None)),
             Self::TurnOver => Some(HookSignal::TurnOver),
             Self::Idle => Some(HookSignal::Idle),
             Self::ApiError { message } => Some(HookSignal::ApiError(message.clone())),

@@ -412,6 +412,26 @@ fn daemon_settings_are_read() {
 }
 
 #[test]
+fn only_the_users_file_loosens_the_guard() {
+    let dir = Fixture::new();
+    let guard = dir.load("[guard]\nallow = ['sudo .*']\noff = true").unwrap().guard;
+    assert_eq!(guard, GuardSettings { allow: Some(vec!["sudo .*".into()]), off: Some(true) });
+    let error = dir.error("[guard]\nallow = ['(']");
+    assert!(error.starts_with("c.toml:2: 'guard.allow' holds an invalid pattern"), "{error}");
+    let (user, local) =
+        (dir.file("user.toml", "[guard]\noff = false"), dir.file("swarm.toml", "guard.off = true"));
+    for (local, explicit) in [(Some(&*local), None), (None, Some(&*local))] {
+        let error = Settings::load(&user, local, explicit).unwrap_err();
+        assert!(
+            error.message.ends_with("swarm.toml:1: 'guard.off' is accepted only in the user's settings file")
+        );
+        assert_eq!(error.hint, Some(format!("move it to {}", user.display())));
+    }
+    let empty = dir.file("empty.toml", "[guard]");
+    assert!(Settings::load(&user, Some(&empty), None).is_err());
+}
+
+#[test]
 fn tmux_settings_are_read() {
     let dir = Fixture::new();
     let tmux = dir.load("\u{feff}[tmux]\nsize = \"120x40\"\nsource = \"my.conf\"").unwrap().tmux;

@@ -76,7 +76,9 @@
 //! 7. [`contract`], [`template`], [`ledger`], [`scripts`], [`runners`]: the text of an iteration, its record, the files
 //!    and test runners of its checks
 //! 8. [`session`]: loops within one agent session; [`tasks`]: task lists and the review of their stories
-//! 9. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing worktrees
+//! 9. [`guard`]: dangerous tool calls of agents without a sandbox
+//! 10. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing
+//!     worktrees
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
 
 pub mod words;
@@ -156,3 +158,5 @@ pub mod hook;
 pub mod session;
 
 pub mod tasks;
+
+pub mod guard;

@@ -365,6 +365,50 @@ fn a_session_that_was_not_named_is_found_by_what_its_hooks_say() {
 }
 
 #[test]
+fn the_guard_denies_a_dangerous_command_and_the_worker_has_a_warning() {
+    let (w, mut agent) = world();
+    w.hooked_loop(&["-n", "1"], &[]);
+    agent.until_prompted(&w, 1);
+    fs::create_dir_all(w.path("home/.config/swarm")).unwrap();
+    let mut calls = 0;
+    let mut denied = |settings: &str, input: Value| {
+        fs::write(w.path("home/.config/swarm/config.toml"), settings).unwrap();
+        agent.hook(&w, 1, "PreToolUse", &input);
+        calls += 1;
+        let answers = agent.file("answers");
+        let answer =
+            answers.lines().filter_map(|l| l.strip_prefix("1 PreToolUse 0 ")).nth(calls - 1).unwrap();
+        let answer: Value = serde_json::from_str(answer).ok()?;
+        let output = &answer["hookSpecificOutput"];
+        assert_eq!(
+            (&output["hookEventName"], &output["permissionDecision"]),
+            (&json!("PreToolUse"), &json!("deny"))
+        );
+        Some(output["permissionDecisionReason"].as_str().unwrap().to_owned())
+    };
+    let bash = |command: &str| json!({ "tool_name": "Bash", "tool_input": { "command": command } });
+    let reason = denied("", bash("ls && rm -rf ~")).unwrap();
+    assert!(
+        reason.starts_with("swarm's guard stopped: rm -rf ~ (recursive deletion outside the project)."),
+        "{reason}"
+    );
+    assert!(reason.contains("home/.config/swarm/config.toml"), "{reason}");
+    assert_eq!(denied("", bash("ls && rm -rf build")), None);
+    let hooks = w.path("home/.gitconfig").display().to_string();
+    assert!(denied("", json!({ "tool_name": "Write", "tool_input": { "file_path": hooks } })).is_some());
+    let allow = "[guard]\nallow = ['git push --force( .*)?']\n";
+    assert_eq!(denied(allow, bash("git push --force origin a")), None);
+    assert!(denied(allow, bash("git push --force; rm -rf ~")).is_some());
+    // The guard stays on if the settings cannot be read.
+    assert!(denied("[guard", bash("reboot")).is_some());
+    assert_eq!(denied("[guard]\noff = true\n", bash("reboot")), None);
+    let warning = "[WARN] the guard stopped: reboot (shutdown)";
+    w.until("the warning", || w.iterations_log("l").contains(warning).then_some(()));
+    let log = w.iterations_log("l");
+    assert_eq!(log.matches("the guard stopped").count(), 4, "{log}");
+}
+
+#[test]
 fn a_host_that_is_slow_to_say_what_happened_is_waited_for() {
     let w = World::new();
     let start = ["session", "start", "all of it", "--session-id", "s", "--max-iterations", "0"];

@@ -378,7 +378,7 @@ fn launch_spec(
 /// Passes swarm's hooks to the agent. Without hooks, swarm relies on the screen alone.
 fn pass_hooks(context: &RunContext, spec: &WorkerSpec, dir: &Path, launch: &mut LaunchSpec) {
     let LaunchSpec { argv, env, cwd, .. } = launch;
-    let passing = Launch { profile: &spec.profile, argv, env, cwd };
+    let passing = Launch { profile: &spec.profile, argv, env, cwd, guard: true };
     if let Err(error) = passing.pass(context.helper.path(), dir) {
         context.report(RunReport::Warning(format!("swarm's hooks were not passed to the agent: {error}")));
     }

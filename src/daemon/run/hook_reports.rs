@@ -66,6 +66,7 @@ impl HookRecord {
             | HookNews::ToolUsed { .. }
             | HookNews::Idle
             | HookNews::ContextSpent
+            | HookNews::Denied { .. }
             | HookNews::Asks { .. } => {}
         }
         Some(told)

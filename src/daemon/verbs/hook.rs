@@ -2,6 +2,7 @@
 
 use swarm_state::engine::{Event, HookSignal};
 use swarm_state::model::Run;
+use swarm_state::notice::Entry;
 
 use crate::daemon::run::hook_reports::HookRecord;
 use crate::daemon::slot::Slot;
@@ -37,9 +38,18 @@ impl Supervisor {
         if params.news == HookNews::Prompt {
             slot.driver.context.prompts.send_modify(|count| *count += 1);
         }
+        let warning = match &params.news {
+            HookNews::Denied { what } => {
+                Some(Entry::Warning { message: format!("the guard stopped: {what}") })
+            }
+            _ => None,
+        };
         let one_shot = slot.spec.profile.is_one_shot(&slot.spec.cmd);
         if let Some(heard) = params.news.heard().filter(|heard| !one_shot || is_for_one_shot(heard)) {
             self.step(&name, Event::Hook(run, heard));
+        }
+        if let Some(warning) = warning {
+            self.notify(&name, warning);
         }
         Some(())
     }
