@@ -13,7 +13,7 @@ use swarm_state::engine::Why;
 use swarm_state::gates::{CheckResult, Gates};
 use swarm_state::ignored::{IgnoredFiles, IgnoredGroup};
 use swarm_state::ledger::Iteration;
-use swarm_state::model::Status;
+use swarm_state::model::{Exit, Status};
 use swarm_state::notice::IterationExit;
 use swarm_state::proof::Proof;
 use swarm_state::tasks::gate::TaskVerdict;
