@@ -9,6 +9,7 @@ use swarm_state::model::{PromptVia, RestartWhen, WorkerName};
 use super::format::PageFormat;
 use super::gates::{BudgetArgs, GateArgs};
 use super::number::whole;
+use super::sandbox::SandboxArgs;
 use super::task_list::TaskListArgs;
 use crate::duration::{parse_duration, parse_nonzero_duration};
 use crate::settings;
@@ -165,6 +166,9 @@ pub struct Spawn {
     /// The worktree.
     #[command(flatten)]
     pub worktree: WorktreeArgs,
+    /// The sandbox.
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
     /// Agent command [default: `command` in the settings]
     #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     pub cmd: Vec<String>,
@@ -264,7 +268,7 @@ pub struct LoopArgs {
 
 /// The git worktree.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Worktree")]
+#[command(next_help_heading = "Isolation")]
 pub struct WorktreeArgs {
     /// Run the agent in its own git worktree
     #[arg(long)]

@@ -98,6 +98,7 @@ pub(super) fn worker(view: &WorkerView) -> Value {
         "started": view.started,
         "tmux": view.tmux,
         "worktree": view.worktree,
+        "sandbox": view.sandbox,
         "metadata": metadata,
     })
 }

@@ -57,6 +57,7 @@ fn worker(slot: &Slot) -> WorkerView {
         outage: engine.outage().map(|outage| outage.kind),
         raise: limits_to_raise(slot),
         parent: spec.parent.clone(),
+        sandbox: spec.sandbox.as_ref().map(|sandbox| sandbox.kind),
     }
 }
 

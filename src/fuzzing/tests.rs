@@ -179,7 +179,15 @@ proptest! {
         error in prop::option::of("\\PC{0,20}"),
         junk in prop::collection::vec(any::<u8>(), 0..60),
     ) {
-        let launch = LaunchSpec { argv, env, cwd: "/".into(), stdin: None, end_leftovers: hup };
+        let launch = LaunchSpec {
+            argv,
+            env,
+            cwd: "/".into(),
+            stdin: None,
+            end_leftovers: hup,
+            sandboxed: false,
+            placeholders: vec![],
+        };
         let text = serde_json::to_vec(&launch).unwrap();
         prop_assert_eq!(serde_json::from_slice::<LaunchSpec>(&text).unwrap(), launch);
         let exit = ExitRecord { code, signal, hup, ended, error, helper: hup };

@@ -50,7 +50,12 @@ pub struct Launch<'a> {
     pub env: &'a mut BTreeMap<String, String>,
     /// Its working directory.
     pub cwd: &'a Path,
+    /// It runs in a sandbox of swarm.
+    pub sandboxed: bool,
 }
+
+/// The name of the settings file for Claude Code.
+pub(crate) const SETTINGS_FILE: &str = "settings.json";
 
 impl Launch<'_> {
     /// Adds the hooks, which call `program`. A settings file is written into `dir`.
@@ -80,8 +85,12 @@ impl Launch<'_> {
         };
         let once = self.profile.is_one_shot(self.argv);
         let events: &[HookEvent] = if once { &CLAUDE_ONCE } else { &CLAUDE };
-        let settings = with_hooks(&theirs, events, program).map_err(|error| refused(error.0))?;
-        let file = dir.join("settings.json");
+        let mut settings = with_hooks(&theirs, events, program).map_err(|error| refused(error.0))?;
+        if self.sandboxed {
+            // Its own sandbox cannot be built inside of another one.
+            settings["sandbox"] = json!({ "enabled": false });
+        }
+        let file = dir.join(SETTINGS_FILE);
         let bytes =
             serde_json::to_vec(&settings).map_err(|e| Error::system("cannot write the hooks down", e))?;
         write_unsynced(&file, &bytes).map_err(|e| Error::system("cannot write the hooks down", e))?;
@@ -145,7 +154,7 @@ mod tests {
         let mut argv: Vec<String> = cmd.iter().map(ToString::to_string).collect();
         let profile = find(&table(), &argv);
         let mut env = BTreeMap::new();
-        let launch = Launch { profile: &profile, argv: &mut argv, env: &mut env, cwd: dir };
+        let launch = Launch { profile: &profile, argv: &mut argv, env: &mut env, cwd: dir, sandboxed: false };
         launch.pass(Path::new("/opt/swarm"), dir).map(|()| (argv, env))
     }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 use swarm_state::ignored::IgnoredFiles;
 use swarm_state::model::{RestartWhen, Status, WorkerName, Worktree, is_default};
 use swarm_state::removal::Permission;
+use swarm_state::sandbox::SandboxKind;
 
 use crate::error::Error;
 
@@ -87,6 +88,9 @@ pub struct WorkerView {
     /// The worker that coordinates this one; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<WorkerName>,
+    /// The sandbox that it runs in; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxKind>,
 }
 
 /// The fields of a worker's metadata. Fields that this version does not know are ignored.

@@ -14,6 +14,8 @@ fn a_launch_is_private_and_read_once() {
         cwd: "/".into(),
         stdin: None,
         end_leftovers: true,
+        sandboxed: false,
+        placeholders: vec![],
     };
     assert!(!format!("{spec:?}").contains("s3cr3t"));
     spec.write(dir.path()).unwrap();
@@ -37,6 +39,8 @@ fn a_withdrawn_launch_starts_nothing() {
         cwd: "/".into(),
         stdin: None,
         end_leftovers: true,
+        sandboxed: false,
+        placeholders: vec![],
     };
     spec.write(dir.path()).unwrap();
     assert!(withdraw_launch(dir.path()));

@@ -74,7 +74,9 @@
 //! 7. [`contract`], [`template`], [`ledger`], [`scripts`], [`runners`]: the text of an iteration, its record, the files
 //!    and test runners of its checks
 //! 8. [`session`]: loops within one agent session; [`tasks`]: task lists and the review of their stories
-//! 9. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing worktrees
+//! 9. [`sandbox`]: what the processes of a worker can see and write
+//! 10. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing
+//!     worktrees
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
 
 pub mod words;
@@ -82,6 +84,8 @@ pub mod words;
 pub mod model;
 
 pub mod spec;
+
+pub mod sandbox;
 
 pub mod engine;
 

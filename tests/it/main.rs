@@ -61,6 +61,7 @@ mod restores;
 mod rotation;
 mod runners;
 mod runs;
+mod sandbox;
 mod sessions;
 mod settings;
 mod siege;

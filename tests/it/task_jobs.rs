@@ -56,8 +56,9 @@ impl Jobs {
     }
 
     fn start(&self, options: &[&str]) -> Follower {
-        let fixed = ["spawn", "--name", "l", "--ralph", "--ralph-dir", "ralph", "--jobs", "3"];
         let (agent, dir) = (script(), self.0.agent.to_str().unwrap());
+        let fixed =
+            ["spawn", "--name", "l", "--ralph", "--ralph-dir", "ralph", "--jobs", "3", "--sandbox-rw", dir];
         self.0.world.follow(&[&fixed[..], options, &["--", agent.to_str().unwrap(), dir]].concat())
     }
 

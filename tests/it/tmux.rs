@@ -70,6 +70,8 @@ impl World {
             cwd: self.dir.path().to_owned(),
             stdin: None,
             end_leftovers: true,
+            sandboxed: false,
+            placeholders: vec![],
         };
         edit(&mut spec);
         spec.write(&dir).unwrap();

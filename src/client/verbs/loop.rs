@@ -202,6 +202,7 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
         gates,
         budgets: budgets(args.budgets, &settings.ralph_loop),
         worktree: args.worktree,
+        sandbox: args.sandbox,
         cmd,
     })
 }

@@ -97,6 +97,7 @@ impl Supervisor {
             }),
             restart: params.restart,
             parent: params.parent,
+            sandbox: params.sandbox,
         }
     }
 
