@@ -21,6 +21,7 @@ mod looping;
 mod number;
 mod ralph;
 mod ralph_tasks;
+mod sandbox;
 mod service;
 mod session;
 mod spawn;
@@ -49,6 +50,7 @@ pub use ralph_tasks::{
     ExportFormat, GraphFormat, ImportFrom, RalphTasksArgs, RalphTasksCommand, TaskListPlace, TaskReviewArgs,
     TasksCheck, TasksExport, TasksGraph, TasksImport, TasksLs,
 };
+pub use sandbox::{Net, SandboxArgs, Wish};
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
 pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
 pub use spawn::{CapArgs, LoopArgs, PromptArgs, RestartArgs, Route, Spawn};
@@ -123,6 +125,7 @@ Exit status:
   4    The client and the running daemon use different protocols (swarm daemon
        restart).
   5    A wait timed out, or the daemon does not answer.
+  6    The sandbox of --sandbox cannot be built.
   130  Second Ctrl-C: the command ended. The agent continues, and the loop
        pauses after it.
 

@@ -33,6 +33,7 @@ mod new_lines;
 mod pages;
 mod ralph;
 mod report;
+mod sandbox;
 pub(crate) mod spawn_params;
 mod subscription;
 mod tail;

@@ -99,6 +99,7 @@ async fn look() -> Vec<Check> {
     checks.extend(leftovers::files(&observed));
     checks.extend(leftovers::panes(&observed));
     checks.push(git);
+    checks.push(tools::sandbox().await);
     checks.extend(leftovers::branches(&observed).await);
     let pid = match &observed.server {
         ServerSurvey::Alive { pid, .. } => Some(*pid),

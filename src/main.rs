@@ -9,7 +9,7 @@ use swarm::cli::{Cli, Command, DaemonArgs, DaemonCommand, RalphArgs, RalphComman
 use swarm::out::{CommandResult, Failure, Out};
 use swarm::paths::Paths;
 use swarm::settings::Settings;
-use swarm::{archive, cli, client, daemon, demo, doctor, hooks, session, store, stories, wrapper};
+use swarm::{archive, cli, client, daemon, demo, doctor, hooks, sandbox, session, store, stories, wrapper};
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
@@ -20,6 +20,7 @@ fn main() -> ExitCode {
             store::record(std::io::stdin().lock(), Path::new(file), store::MAX_RECORD_BYTES);
             0
         }
+        (Some("__inside"), Some(_)) => sandbox::inside::main(&args[2..]),
         (Some("__demo-agent"), _) => demo::agent::main(),
         (Some("__stories"), _) => stories::main(Out::from_env()),
         // A hook is not parsed by clap: the exit status of a usage error would keep the agent from ending its turn.

@@ -34,6 +34,10 @@
 //! cpus = 1.5                  # --cpus
 //! pids = 500                  # --pids
 //! pressure = 20               # no iteration starts while the memory pressure is above this, in percent
+//! [sandbox]
+//! kind = "bwrap"              # also docker, none and auto; for every worker
+//! net = "on"
+//! readable = ["~/.config/gh"] # also writable and hidden
 //!
 //! [daemon]
 //! resume_after_shutdown = true  # loops that a shutdown paused go on when the daemon starts; in the user's file alone
@@ -60,7 +64,6 @@
 //! Environment variables are not settings. A command is a list and never one string, whose meaning would depend on a
 //! shell.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use swarm_state::caps::{Caps, MAX_PIDS};
@@ -69,7 +72,6 @@ use swarm_state::profiles::Profile;
 use swarm_state::runners::Runner;
 
 use crate::error::{Error, Result};
-use crate::files::read_bounded;
 
 mod agents;
 mod guard;
@@ -77,6 +79,7 @@ mod loops;
 mod outage;
 mod read;
 mod runners;
+mod sandbox;
 mod sections;
 #[cfg(test)]
 mod tests;
@@ -85,11 +88,9 @@ pub use guard::GuardSettings;
 use loops::{LOOP_KEYS, RALPH_KEYS};
 pub use loops::{LoopDefaults, MAX_ITERATIONS, RalphDefaults};
 pub use read::SettingValue;
-use read::{Fault, SettingEntry, SettingsFile};
+use read::{Fault, SettingEntry, SettingsFile, read_file};
+pub use sandbox::SandboxDefaults;
 pub use sections::{DaemonSettings, TmuxSettings};
-
-/// The largest settings file.
-const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
 
 /// The merged settings.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -104,6 +105,8 @@ pub struct Settings {
     pub limits: Caps,
     /// Settings of swarm's own tmux server.
     pub tmux: TmuxSettings,
+    /// Defaults of sandboxes.
+    pub sandbox: SandboxDefaults,
     /// Settings of the daemon, which reads the user's file alone.
     pub daemon: DaemonSettings,
     /// Settings of the guard, which only the user's file may have.
@@ -149,9 +152,13 @@ impl Settings {
         let mut changes = Changes::default();
         let mut errors = vec![];
         let optional = [Some(user), local].into_iter().flatten().map(|path| (path, false));
+        let is_project = |path: &Path| Some(path) == local;
         for (path, required) in optional.chain(explicit.map(|path| (path, true))) {
             match read_file(path, required) {
-                Ok(Some(text)) => errors.extend(settings.read_text(path, &text, &mut changes)),
+                Ok(Some(text)) => {
+                    changes.is_project = is_project(path);
+                    errors.extend(settings.read_text(path, &text, &mut changes));
+                }
                 Ok(None) => {}
                 Err(error) => errors.push(error),
             }
@@ -209,6 +216,10 @@ impl Settings {
             }),
             "tmux" => entry.each(|entry| set_key(TMUX_KEYS, &mut self.tmux, entry)),
             "limits" => entry.each(|entry| set_key(LIMIT_KEYS, &mut self.limits, entry)),
+            "sandbox" if changes.is_project => {
+                Err(entry.fault("can only be in your own settings: an agent could change this file"))
+            }
+            "sandbox" => entry.each(|entry| set_key(sandbox::KEYS, &mut self.sandbox, entry)),
             "daemon" => entry.each(|entry| set_key(DAEMON_KEYS, &mut self.daemon, entry)),
             "guard" => entry.each(|entry| set_key(guard::KEYS, &mut self.guard, entry)),
             "agents" => entry.each(|agent| {
@@ -228,6 +239,7 @@ impl Settings {
                 "outage",
                 "tmux",
                 "limits",
+                "sandbox",
                 "daemon",
                 "guard",
                 "agents",
@@ -276,6 +288,7 @@ pub fn keys() -> Vec<(String, Option<toml::Value>)> {
         outage.to_vec(),
         of("tmux", TMUX_KEYS),
         of("limits", LIMIT_KEYS),
+        of("sandbox", sandbox::KEYS),
         of("daemon", DAEMON_KEYS),
         of("guard", guard::KEYS),
     ]
@@ -322,6 +335,8 @@ fn set_key<T>(keys: &[Key<T>], to: &mut T, entry: &SettingEntry<'_>) -> Result<(
 struct Changes {
     /// `FILE:LINE` of the last `ralph_loop.agent`.
     agent_place: String,
+    /// The file that is being read is in a project, where agents can change it.
+    is_project: bool,
     agents: agents::ProfileChanges,
     outage: outage::Wordings,
 }
@@ -335,26 +350,4 @@ pub fn size(text: &str) -> Option<(u16, u16)> {
     let (columns, rows) = text.split_once('x')?;
     let (columns, rows) = (columns.parse().ok()?, rows.parse().ok()?);
     ((20..=1000).contains(&columns) && (5..=500).contains(&rows)).then_some((columns, rows))
-}
-
-/// A file's text; `None` if it is missing and not required.
-fn read_file(path: &Path, required: bool) -> Result<Option<String>> {
-    let text = read_bounded(path, MAX_SETTINGS_BYTES).and_then(|bytes| {
-        String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
-    });
-    match text {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if is_absent(&error) && path.is_symlink() => {
-            let message =
-                format!("the settings file '{}' is a link to a file that does not exist", path.display());
-            Err(Error::invalid(message).hint("create that file, or remove the link"))
-        }
-        Err(error) if !required && is_absent(&error) => Ok(None),
-        Err(error) => Err(Error::invalid(format!("cannot read settings file '{}': {error}", path.display()))),
-    }
-}
-
-/// The file does not exist, also because a directory above it is a file.
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -39,6 +39,7 @@ pub(crate) use files::is_helper;
 use caps::Confinement;
 
 use crate::procs;
+use crate::sandbox::remove_placeholders;
 
 /// How long the wrapper outlives the agent at most. In this time, tmux reads the last output before it closes the
 /// terminal, and background processes can print their last lines.
@@ -109,6 +110,7 @@ async fn run(dir: &Path) -> u8 {
     if let Err(cause) = files::write_exit(dir, &record) {
         say(&format!("cannot write {}: {cause}", dir.join("exit.json").display()));
     }
+    remove_placeholders(&spec.placeholders);
     if !hup {
         tree.linger().await;
         if spec.end_leftovers || signals.end_was_asked().await {
@@ -271,7 +273,7 @@ fn start(spec: &LaunchSpec) -> Result<Child, String> {
     // Some agents use PWD as their directory, and the caller's PWD is the caller's directory.
     command.env("PWD", &spec.cwd).env_remove("OLDPWD");
     if let Some(path) = &spec.stdin {
-        let file = std::fs::File::open(path);
+        let file = if spec.sandboxed { files::copy(path) } else { std::fs::File::open(path) };
         command.stdin(Stdio::from(file.map_err(|cause| format!("cannot read {}: {cause}", path.display()))?));
     }
     command.spawn().map_err(|cause| format!("cannot run {program}: {cause}"))

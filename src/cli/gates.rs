@@ -60,7 +60,7 @@ pub struct GateArgs {
     ///
     /// GLOB is relative to the worker's directory; `**` matches subdirectories. While a watched file is changed, no
     /// iteration counts as done. `swarm ralph approve NAME` accepts the change.
-    #[arg(long, value_name = "GLOB")]
+    #[arg(hide_short_help = true, long, value_name = "GLOB")]
     pub protect: Vec<String>,
     /// Watch the test files that exist before the loop
     ///

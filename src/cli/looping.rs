@@ -9,6 +9,7 @@ use swarm_state::model::WorkerName;
 use super::format::PageFormat;
 use super::gates::{BudgetArgs, GateArgs};
 use super::number::whole;
+use super::sandbox::SandboxArgs;
 use super::spawn::{CapArgs, Route, WorktreeArgs, parse_size};
 use crate::duration::{parse_duration, parse_nonzero_duration};
 
@@ -226,6 +227,9 @@ pub struct Loop {
     /// The caps.
     #[command(flatten)]
     pub caps: CapArgs,
+    /// The sandbox.
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
     /// Agent command [default: of --agent, or else of the settings]
     ///
     /// swarm runs the first that is set: COMMAND, the command of --agent, that of `agent` under `[ralph_loop]` in the

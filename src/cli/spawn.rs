@@ -10,6 +10,7 @@ use swarm_state::model::{PromptVia, RestartWhen, WorkerName};
 use super::format::PageFormat;
 use super::gates::{BudgetArgs, GateArgs};
 use super::number::whole;
+use super::sandbox::SandboxArgs;
 use super::task_list::TaskListArgs;
 use crate::duration::{parse_duration, parse_nonzero_duration};
 use crate::settings;
@@ -186,6 +187,9 @@ pub struct Spawn {
     /// The caps.
     #[command(flatten)]
     pub caps: CapArgs,
+    /// The sandbox.
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
     /// Agent command [default: `command` in the settings]
     #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     pub cmd: Vec<String>,
@@ -285,7 +289,7 @@ pub struct LoopArgs {
 
 /// The git worktree.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Worktree")]
+#[command(next_help_heading = "Isolation")]
 pub struct WorktreeArgs {
     /// Run the agent in its own git worktree
     #[arg(long)]

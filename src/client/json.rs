@@ -69,6 +69,7 @@ pub(super) fn worker(view: &WorkerView) -> Value {
         "tmux": view.tmux,
         "worktree": view.worktree,
         "tasks": view.tasks,
+        "sandbox": view.sandbox,
         "metadata": metadata,
     })
 }

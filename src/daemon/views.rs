@@ -62,6 +62,7 @@ fn worker(slot: &Slot) -> WorkerView {
         tasks: tasks(slot),
         caps: spec.caps,
         caps_in_force: wrapper::caps_in_force(&context.run_dir(engine.run())).filter(|_| live),
+        sandbox: spec.sandbox.as_ref().map(|sandbox| sandbox.kind),
     }
 }
 

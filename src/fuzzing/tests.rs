@@ -181,7 +181,16 @@ proptest! {
         junk in prop::collection::vec(any::<u8>(), 0..60),
     ) {
         let caps = swarm_state::caps::Caps { memory, ..Default::default() };
-        let launch = LaunchSpec { argv, env, cwd: "/".into(), stdin: None, end_leftovers: hup, caps };
+        let launch = LaunchSpec {
+            argv,
+            env,
+            cwd: "/".into(),
+            stdin: None,
+            end_leftovers: hup,
+            caps,
+            sandboxed: false,
+            placeholders: vec![],
+        };
         let text = serde_json::to_vec(&launch).unwrap();
         prop_assert_eq!(serde_json::from_slice::<LaunchSpec>(&text).unwrap(), launch);
         let exit = ExitRecord { code, signal, hup, ended, error, helper: hup, oom_kills: 0, memory_cap: 0 };

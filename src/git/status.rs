@@ -11,7 +11,7 @@ use crate::error::Result;
 /// # Errors
 /// When git fails, as outside of a repository.
 pub(crate) async fn status(dir: &Path) -> Result<String> {
-    let args = ["--no-optional-locks", "status", "--porcelain", "--", "."];
+    let args = ["--no-optional-locks", "status", "--porcelain", "--ignore-submodules=none", "--", "."];
     Ok(String::from_utf8_lossy(ask(dir, "cannot read the status", &args).await?.bytes()).into_owned())
 }
 

@@ -57,9 +57,12 @@ pub struct Launch<'a> {
     pub env: &'a mut BTreeMap<String, String>,
     /// Its working directory.
     pub cwd: &'a Path,
-    /// Whether the guard judges its tool calls. In a sandbox it need not.
-    pub guard: bool,
+    /// It runs in a sandbox of swarm, so that the guard need not judge its tool calls.
+    pub sandboxed: bool,
 }
+
+/// The name of the settings file for Claude Code.
+pub(crate) const SETTINGS_FILE: &str = "settings.json";
 
 impl Launch<'_> {
     /// Adds the hooks, which call `program`. A settings file is written into `dir`.
@@ -72,7 +75,7 @@ impl Launch<'_> {
             HookStyle::Off => Ok(()),
             HookStyle::Claude => self.claude(program, dir),
             HookStyle::Codex => {
-                let args = codex_args(program, &with_guard(&CODEX, self.guard));
+                let args = codex_args(program, &with_guard(&CODEX, !self.sandboxed));
                 let at = self.profile.place_of_flags(self.argv);
                 self.argv.splice(at..at, args);
                 Ok(())
@@ -89,9 +92,13 @@ impl Launch<'_> {
         };
         let once = self.profile.is_one_shot(self.argv);
         let events: &[HookEvent] = if once { &CLAUDE_ONCE } else { &CLAUDE };
-        let events = with_guard(events, self.guard);
-        let settings = with_hooks(&theirs, &events, program).map_err(|error| refused(error.0))?;
-        let file = dir.join("settings.json");
+        let events = with_guard(events, !self.sandboxed);
+        let mut settings = with_hooks(&theirs, &events, program).map_err(|error| refused(error.0))?;
+        if self.sandboxed {
+            // Its own sandbox cannot be built inside of another one.
+            settings["sandbox"] = json!({ "enabled": false });
+        }
+        let file = dir.join(SETTINGS_FILE);
         let bytes =
             serde_json::to_vec(&settings).map_err(|e| Error::system("cannot write the hooks down", e))?;
         write_unsynced(&file, &bytes).map_err(|e| Error::system("cannot write the hooks down", e))?;
@@ -160,7 +167,7 @@ mod tests {
         let mut argv: Vec<String> = cmd.iter().map(ToString::to_string).collect();
         let profile = find(&table(), &argv);
         let mut env = BTreeMap::new();
-        let launch = Launch { profile: &profile, argv: &mut argv, env: &mut env, cwd: dir, guard: true };
+        let launch = Launch { profile: &profile, argv: &mut argv, env: &mut env, cwd: dir, sandboxed: false };
         launch.pass(Path::new("/opt/swarm"), dir).map(|()| (argv, env))
     }
 

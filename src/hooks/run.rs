@@ -25,6 +25,7 @@ use super::task_list::{self, StoppingAgent};
 use super::{context, guard};
 use crate::paths::Paths;
 use crate::protocol::{HookHeard, HookNews};
+use crate::sandbox::is_inside;
 use crate::session::prompt;
 use crate::session::stop::{HookCall, StopRequest, doubt_line};
 use crate::session::store::SessionStore;
@@ -217,7 +218,9 @@ fn report_to_daemon(
 ) -> Option<HookHeard> {
     let transcript = input.transcript.as_ref().and_then(|path| path.to_str()).map(ToOwned::to_owned);
     let session = AgentSession { id: input.session.clone(), transcript };
-    report::report(&paths.socket(), place, &session, news?)
+    // A sandbox shows only the socket for hooks.
+    let socket = if is_inside(paths) { paths.hook_socket() } else { paths.socket() };
+    report::report(&socket, place, &session, news?)
 }
 
 /// Whether the input is a complete object. It is parsed only when it ends like one.

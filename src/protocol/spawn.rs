@@ -13,6 +13,7 @@ use swarm_state::model::{
     PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec, WorkerName, default_question_timeout, is_default,
 };
 use swarm_state::profiles::Profile;
+use swarm_state::sandbox::SandboxSpec;
 use swarm_state::spec::{Prompt, ReviewerSpec, WorktreeSpec};
 
 use super::workers::WorkerView;
@@ -69,6 +70,9 @@ pub struct SpawnParams {
     /// The resource caps; absent for none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub caps: Caps,
+    /// Run it and its checks in this sandbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxSpec>,
 }
 
 /// The input of the coordinator of `--jobs`, on its standard input.

@@ -11,6 +11,7 @@ use swarm_state::caps::{Caps, CapsInForce};
 use swarm_state::ignored::IgnoredFiles;
 use swarm_state::model::{RestartWhen, Status, WorkerName, Worktree, is_default};
 use swarm_state::removal::Permission;
+use swarm_state::sandbox::SandboxKind;
 use swarm_state::tasks::IterationMode;
 
 use crate::error::Error;
@@ -101,6 +102,9 @@ pub struct WorkerView {
     /// The mechanism of each cap that is in force; absent while no run is alive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caps_in_force: Option<CapsInForce>,
+    /// The sandbox that it runs in; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxKind>,
 }
 
 /// The task list of a loop, and its work.

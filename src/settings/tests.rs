@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use swarm_state::model::PromptVia;
 use tempfile::TempDir;
 
+use super::read::MAX_SETTINGS_BYTES;
 use super::*;
 use crate::files::file_name;
 
@@ -463,6 +464,14 @@ fn the_table_of_keys_covers_the_profile() {
         cached_price: Some(1),
         output_price: Some(1),
         outage: swarm_state::outage::common(),
+        sandbox: swarm_state::profiles::SandboxProfile {
+            state_dirs: vec!["~/.agent".into()],
+            state_locked: vec!["hooks/".into()],
+            state_readable: vec!["~/.agentrc".into()],
+            state_copies: vec!["~/.agent.json".into()],
+            sandbox_flags: vec!["--sandbox".into()],
+            sandbox_args: vec!["--no-sandbox".into()],
+        },
         ..Profile::generic()
     };
     let profile = serde_json::to_value(profile).unwrap();

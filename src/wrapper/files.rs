@@ -45,6 +45,12 @@ pub struct LaunchSpec {
     /// The caps of all its processes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub caps: Caps,
+    /// The agent runs in a sandbox. It gets a copy of its standard input, because it could write the file.
+    #[serde(default)]
+    pub sandboxed: bool,
+    /// Files that exist only for the sandbox, and are deleted at the end.
+    #[serde(default)]
+    pub placeholders: Vec<PathBuf>,
 }
 
 impl fmt::Debug for LaunchSpec {
@@ -83,6 +89,17 @@ impl LaunchSpec {
         OpenOptions::new().write(true).open(&taken)?.set_len(0)?;
         Ok(serde_json::from_slice(&text)?)
     }
+}
+
+/// A copy of a file that has no name.
+pub(super) fn copy(path: &Path) -> io::Result<std::fs::File> {
+    use std::io::Seek;
+    let name = path.with_extension("copy");
+    let mut file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&name)?;
+    std::fs::remove_file(&name)?;
+    io::copy(&mut std::fs::File::open(path)?, &mut file)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 /// How the agent ended (`exit.json`).

@@ -17,6 +17,8 @@ fn a_launch_is_private_and_read_once() {
         stdin: None,
         end_leftovers: true,
         caps: Caps { memory: Some(16 << 20), ..Caps::default() },
+        sandboxed: false,
+        placeholders: vec![],
     };
     assert!(!format!("{spec:?}").contains("s3cr3t"));
     spec.write(dir.path()).unwrap();
@@ -41,6 +43,8 @@ fn a_withdrawn_launch_starts_nothing() {
         stdin: None,
         end_leftovers: true,
         caps: Caps::default(),
+        sandboxed: false,
+        placeholders: vec![],
     };
     spec.write(dir.path()).unwrap();
     assert!(withdraw_launch(dir.path()));

@@ -77,6 +77,7 @@
 //!    and test runners of its checks
 //! 8. [`session`]: loops within one agent session; [`tasks`]: task lists and the review of their stories
 //! 9. [`guard`]: dangerous tool calls of agents without a sandbox
+//! 9. [`sandbox`]: what the processes of a worker can see and write
 //! 10. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing
 //!     worktrees
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
@@ -88,6 +89,7 @@ pub mod model;
 pub mod spec;
 
 pub mod caps;
+pub mod sandbox;
 
 pub mod engine;
 

@@ -16,6 +16,7 @@ use crate::model::{
     PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec, WorkerName, default_question_timeout, is_default,
 };
 use crate::profiles::Profile;
+use crate::sandbox::SandboxSpec;
 
 /// The worktree that the user requested with `--worktree`, `--branch`, `--worktree-dir`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +87,9 @@ pub struct WorkerSpec {
     /// Its resource caps.
     #[serde(default, skip_serializing_if = "is_default")]
     pub caps: Caps,
+    /// The sandbox that it and its checks run in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxSpec>,
 }
 
 impl WorkerSpec {
@@ -112,6 +116,7 @@ impl WorkerSpec {
             restart: None,
             parent: None,
             caps: Caps::default(),
+            sandbox: None,
         }
     }
 }

@@ -159,7 +159,8 @@ fn a_missing_git_is_a_warning() {
     let dir = programs(&w, &["tmux"]);
     w.set("PATH", dir.display().to_string());
     let found = doctor(&w);
-    found.only(&["git"]);
+    found.only(&["git", "sandbox"]);
+    assert!(found.has("sandbox", "warn", "bwrap is not installed").contains("apt install bubblewrap"));
     assert!(found.has("git", "warn", "only worktrees").contains("install git"));
     assert_eq!(found.code, Some(0));
 }

@@ -63,6 +63,7 @@ mod restores;
 mod rotation;
 mod runners;
 mod runs;
+mod sandbox;
 mod sessions;
 mod settings;
 mod siege;

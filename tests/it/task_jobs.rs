@@ -64,8 +64,9 @@ impl Jobs {
     }
 
     fn start_with(&self, count: &str, options: &[&str]) -> Follower {
-        let fixed = ["spawn", "--name", "l", "--ralph", "--ralph-dir", "ralph", "--jobs", count];
         let (agent, dir) = (script(), self.0.agent.to_str().unwrap());
+        let fixed =
+            ["spawn", "--name", "l", "--ralph", "--ralph-dir", "ralph", "--jobs", count, "--sandbox-rw", dir];
         self.0.world.follow(&[&fixed[..], options, &["--", agent.to_str().unwrap(), dir]].concat())
     }
 

@@ -72,7 +72,9 @@ impl Project {
 
     /// The command line of the loop `l`.
     pub(crate) fn args(&self, options: &[&str]) -> Vec<String> {
-        let fixed = ["spawn", "--name", "l", "--ralph", "--ralph-dir", "ralph"];
+        // In the default sandbox, if it can be built here.
+        let dir = self.agent.to_str().unwrap();
+        let fixed = ["spawn", "--name", "l", "--ralph", "--ralph-dir", "ralph", "--sandbox-rw", dir];
         let agent = [script().display().to_string(), self.agent.display().to_string()];
         let words = [&fixed[..], options, &["--"]].concat();
         words.into_iter().map(str::to_owned).chain(agent).collect()
@@ -346,7 +348,7 @@ fn another_agent_can_review() {
     let reviewer = project.world.path("reviewer");
     fs::write(&reviewer, "#!/bin/sh\necho reviewed >>\"$2\"; exec \"$1\" \"$3\"\n").unwrap();
     fs::set_permissions(&reviewer, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let seen = project.world.path("seen");
+    let seen = project.agent.join("seen");
     let command = format!(
         "{} {} {} {}",
         reviewer.display(),
@@ -476,7 +478,8 @@ fn without_its_record_a_list_is_not_believed() {
         let project = Project::new(&[story("US-001")]);
         let record = project.world.swarm_dir().join("ralph/l/tasks.json");
         project.cheat(1, &format!("my $record = '{}'; {APPROVE_ALL} {forged}; ''", record.display()));
-        let (code, text) = project.run(&["-n", "3"]);
+        // In a sandbox, the agent cannot reach the record.
+        let (code, text) = project.run(&["-n", "3", "--sandbox", "none"]);
         assert_eq!(code, 1, "{forged}: {text}");
         assert!(
             text.contains("swarm's record of the task list is missing, or swarm did not write it"),

@@ -71,6 +71,8 @@ impl World {
             stdin: None,
             end_leftovers: true,
             caps: swarm_state::caps::Caps::default(),
+            sandboxed: false,
+            placeholders: vec![],
         };
         edit(&mut spec);
         spec.write(&dir).unwrap();

@@ -204,6 +204,7 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
         budgets: budgets(args.budgets, &settings.ralph_loop),
         worktree: args.worktree,
         caps: args.caps,
+        sandbox: args.sandbox,
         cmd,
     })
 }

@@ -54,6 +54,9 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     if let Some(tree) = &worker.worktree {
         say("worktree", format!("{} (branch {})", tree.path.display(), tree.branch));
     }
+    if let Some(kind) = worker.sandbox {
+        say("sandbox", kind.as_str().to_owned());
+    }
     say("started", started(&worker.started));
     if let Some(pid) = worker.pid {
         say("pid", pid.to_string());

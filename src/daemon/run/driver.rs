@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use swarm_state::engine::{Effect, Ended, Event, SpawnError};
 use swarm_state::model::{Pane, PromptVia, Run, Worktree};
+use swarm_state::profiles::Profile;
 use swarm_state::spec::{Prompt, WorkerSpec};
 use swarm_state::tasks::gate::TaskGate;
 use tokio::sync::mpsc;
@@ -23,6 +24,7 @@ use crate::error::{Error, ErrorCode, Result, sentence};
 use crate::hooks::passed::Launch;
 use crate::loops::refuse_uncommitted_list;
 use crate::protocol::{Empty, Sent, StoriesPlan};
+use crate::sandbox::{Inmate, Jail};
 use crate::tmux::{Health, NewWindow};
 use crate::wrapper::{self, LaunchSpec};
 use crate::{git, procs};
@@ -207,6 +209,9 @@ async fn spawn(
     }
     launch.env.insert("SWARM_RUN".into(), run.to_string());
     pass_hooks(context, spec, &dir, &mut launch);
+    if let Some(jail) = context.jail(spec) {
+        launch = enter_sandbox(jail, spec.profile.clone(), &dir, launch).await.map_err(other)?;
+    }
     if let (Some(iteration), Some(prompt)) = (iteration, &prompt) {
         let kept = context.store.write_iteration_file(&context.name, iteration.number, "contract.md", prompt);
         kept.map_err(other)?;
@@ -372,13 +377,50 @@ fn launch_spec(
     }
     // Processes that a run leaves behind would disturb the next run.
     let end_leftovers = spec.ralph.is_some() || spec.restart.is_some();
-    Ok(LaunchSpec { argv, env, cwd: cwd.to_owned(), stdin, end_leftovers, caps: spec.caps })
+    let sandboxed = spec.sandbox.is_some();
+    if sandboxed {
+        argv = spec.profile.command_without_sandbox(&argv);
+    }
+    Ok(LaunchSpec {
+        argv,
+        env,
+        cwd: cwd.to_owned(),
+        stdin,
+        end_leftovers,
+        caps: spec.caps,
+        sandboxed,
+        placeholders: vec![],
+    })
+}
+
+/// Puts the agent into its sandbox.
+async fn enter_sandbox(
+    jail: Jail,
+    profile: Profile,
+    dir: &Path,
+    mut launch: LaunchSpec,
+) -> Result<LaunchSpec> {
+    let settings = dir.join(crate::hooks::passed::SETTINGS_FILE);
+    let entering = tokio::task::spawn_blocking(move || {
+        let entrance = jail.open(Inmate {
+            cwd: &launch.cwd,
+            tree: None,
+            profile: Some(&profile),
+            origin: None,
+            settings: Some(settings),
+            env: &mut launch.env,
+        })?;
+        launch.argv.splice(0..0, entrance.argv);
+        launch.placeholders = entrance.placeholders;
+        Ok(launch)
+    });
+    entering.await.map_err(|e| Error::system("cannot prepare the sandbox", e))?
 }
 
 /// Passes swarm's hooks to the agent. Without hooks, swarm relies on the screen alone.
 fn pass_hooks(context: &RunContext, spec: &WorkerSpec, dir: &Path, launch: &mut LaunchSpec) {
-    let LaunchSpec { argv, env, cwd, .. } = launch;
-    let passing = Launch { profile: &spec.profile, argv, env, cwd, guard: true };
+    let LaunchSpec { argv, env, cwd, sandboxed, .. } = launch;
+    let passing = Launch { profile: &spec.profile, argv, env, cwd, sandboxed: *sandboxed };
     if let Err(error) = passing.pass(context.helper.path(), dir) {
         context.report(RunReport::Warning(format!("swarm's hooks were not passed to the agent: {error}")));
     }

@@ -99,6 +99,7 @@ impl Supervisor {
             restart: params.restart,
             parent: params.parent,
             caps: params.caps,
+            sandbox: params.sandbox,
         }
     }
 
