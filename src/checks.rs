@@ -28,6 +28,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::error::{Error, Result};
 use crate::procs;
+use crate::sandbox::hosts::CheckProxy;
+use crate::sandbox::{Inmate, Jail, Placeholders};
 
 pub(crate) mod program;
 #[cfg(test)]
@@ -97,6 +99,24 @@ pub struct CheckPlan<'a> {
     pub kept: u64,
     /// Called when a check starts and when it ends.
     pub on_step: OnCheckStep<'a>,
+    /// The sandbox that they run in.
+    pub jail: Option<CheckJail<'a>>,
+}
+
+/// The sandbox of checks.
+#[derive(Clone, Copy)]
+pub struct CheckJail<'a> {
+    pub(crate) jail: &'a Jail,
+    /// The directory that the checks may write, if it is not the working tree that holds theirs.
+    pub(crate) tree: Option<&'a Path>,
+    /// The tree that a room was made from.
+    pub(crate) origin: Option<&'a Path>,
+}
+
+/// The environment of checks, and the words in front of each command.
+struct CheckEntry {
+    argv: Vec<String>,
+    env: BTreeMap<String, String>,
 }
 
 /// A callback for the steps of checks.
@@ -120,6 +140,7 @@ impl CheckPlan<'_> {
     ///
     /// When the folder cannot be written or no process can be started. That says nothing about the work.
     pub async fn run(&self) -> Result<Vec<CheckResult>> {
+        let (entry, _placeholders, _proxy) = self.entry()?;
         let mut waiting = self.commands.iter().enumerate();
         let mut running = JoinSet::new();
         let mut results = Vec::new();
@@ -133,7 +154,7 @@ impl CheckPlan<'_> {
                     results.push((index, result));
                     continue;
                 }
-                let check = self.start(index, command)?;
+                let check = self.start(index, command, &entry)?;
                 (self.on_step)(Step::Started(command));
                 running.spawn(async move { (index, check.finish().await) });
             }
@@ -151,7 +172,21 @@ impl CheckPlan<'_> {
         Ok(results.into_iter().map(|(_, result)| result).collect())
     }
 
-    fn start(&self, index: usize, command: &str) -> Result<Running> {
+    fn entry(&self) -> Result<(CheckEntry, Placeholders, Option<CheckProxy>)> {
+        let mut env = self.env.clone();
+        let Some(CheckJail { jail, tree, origin }) = self.jail.filter(|_| !self.commands.is_empty()) else {
+            return Ok((CheckEntry { argv: vec![], env }, Placeholders(vec![]), None));
+        };
+        let proxy = CheckProxy::start(jail, &self.folder.join(format!("{}-proxy", self.stem)))
+            .map_err(|error| Error::system("cannot start the proxy of the sandbox", error))?;
+        let dir = proxy.as_ref().map(|proxy| proxy.dir.clone());
+        let (cwd, env_of) = (self.cwd, &mut env);
+        let inmate = Inmate { cwd, tree, origin, profile: None, proxy: dir, settings: None, env: env_of };
+        let entrance = jail.open(inmate)?;
+        Ok((CheckEntry { argv: entrance.argv, env }, Placeholders(entrance.placeholders), proxy))
+    }
+
+    fn start(&self, index: usize, command: &str, entry: &CheckEntry) -> Result<Running> {
         let path = self.folder.join(format!("{}-{}.txt", self.stem, index + 1));
         let trouble = |e| Error::system(format!("cannot run the check '{command}'"), e);
         let mut private = File::options();
@@ -160,11 +195,11 @@ impl CheckPlan<'_> {
         let file = private.open(&path).map_err(trouble)?;
         let mut shell = Command::new("sh");
         // The outer shell has a second command, so it cannot replace itself by the inner one.
-        shell.args(["-c", "sh -c \"$1\"; exit $?", "sh", command]);
+        shell.args(["-c", "\"$@\"; exit $?", "sh"]).args(&entry.argv).args(["sh", "-c", command]);
         shell
             .current_dir(self.cwd)
             .env_clear()
-            .envs(self.env)
+            .envs(&entry.env)
             .env(CHECK_MARK, &path)
             .process_group(0)
             .kill_on_drop(true);

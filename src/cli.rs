@@ -21,6 +21,7 @@ mod looping;
 mod number;
 mod ralph;
 mod ralph_tasks;
+mod sandbox;
 mod service;
 mod session;
 mod spawn;
@@ -49,9 +50,10 @@ pub use ralph_tasks::{
     ExportFormat, GraphFormat, ImportFrom, RalphTasksArgs, RalphTasksCommand, TaskListPlace, TaskReviewArgs,
     TasksCheck, TasksExport, TasksGraph, TasksImport, TasksLs,
 };
+pub use sandbox::{Allow, HostList, Net, SandboxArgs, Wish};
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
 pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
-pub use spawn::{LoopArgs, PromptArgs, RestartArgs, Route, Spawn};
+pub use spawn::{CapArgs, LoopArgs, PromptArgs, RestartArgs, Route, Spawn};
 pub use task_files::{RalphArchive, RalphInit, RalphPlan};
 pub use task_list::TaskListArgs;
 pub use unknown::explain;
@@ -123,6 +125,7 @@ Exit status:
   4    The client and the running daemon use different protocols (swarm daemon
        restart).
   5    A wait timed out, or the daemon does not answer.
+  6    The sandbox of --sandbox cannot be built.
   130  Second Ctrl-C: the command ended. The agent continues, and the loop
        pauses after it.
 
@@ -191,6 +194,12 @@ pub enum Command {
     /// Type text into a worker
     #[command(long_about = worker::SEND_LONG)]
     Send(Send),
+    /// Allow a sandboxed worker to reach a host
+    #[command(long_about = "Allow a sandboxed worker to reach a host.\n\n\
+        A worker with --net allow reaches only the hosts of its list. When it asks for another one, swarm refuses the \
+        request and reports it as a warning with this command. The new host counts at once, also for the next \
+        iterations and for checks. A worker cannot allow hosts to itself.")]
+    Allow(Allow),
     /// Press Ctrl-C in a worker
     Interrupt(OneWorker),
     /// Send end-of-input (Ctrl-D) to a worker

@@ -27,6 +27,7 @@ mod notices;
 mod output;
 mod pages;
 mod panes;
+mod pressure;
 mod removals;
 mod reply;
 mod retry;
@@ -51,7 +52,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::error::{Error, ErrorCode, Result};
-use crate::paths::Paths;
+use crate::paths::{Paths, private_dir};
 use crate::settings::Settings;
 use crate::store::{DaemonLock, LogWriter, Store};
 use messages::{DaemonEnd, Input};
@@ -121,16 +122,22 @@ async fn serve(store: &Arc<Store>, lock: DaemonLock, options: RunOptions) -> Res
     let listener = socket::bind(&socket)?;
     watch_signals(&inbox)?;
     supervisor.watch_removals();
-    let serving = tokio::spawn(server::serve(listener, socket.clone(), inbox));
+    let serving = tokio::spawn(server::serve(listener, socket.clone(), inbox.clone(), false));
+    let hook_socket = store.paths().hook_socket();
+    private_dir(&store.paths().hook_socket_dir())?;
+    let reports = server::serve(socket::bind(&hook_socket)?, hook_socket.clone(), inbox, true);
+    let reporting = tokio::spawn(reports);
     tracing::info!(pid = std::process::id(), dir = %store.paths().root().display(), "serving");
     if options.ready_on_stdout {
         say("ready");
     }
     let (end, lock) = supervisor.run(inputs).await;
     serving.abort();
+    reporting.abort();
     if lock.is_current() {
         // While the lock is held, the socket is this daemon's own.
         drop(std::fs::remove_file(&socket));
+        drop(std::fs::remove_file(&hook_socket));
     }
     // Tasks are still writing their last answers.
     tokio::time::sleep(Duration::from_millis(100)).await;

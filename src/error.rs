@@ -31,6 +31,8 @@ pub enum ErrorCode {
     Internal,
     /// The command line is wrong; exit 2.
     Usage,
+    /// The requested sandbox cannot be built; exit 6.
+    Sandbox,
 }
 
 impl ErrorCode {
@@ -51,6 +53,7 @@ impl ErrorCode {
             Self::NoDaemon => 3,
             Self::Version => 4,
             Self::Timeout => 5,
+            Self::Sandbox => 6,
             Self::Invalid | Self::Exists | Self::Conflict | Self::System | Self::Internal => 1,
         }
     }

@@ -30,6 +30,7 @@ use crate::paths::resolve;
 mod apart;
 mod branches;
 mod clear;
+mod exclude;
 mod ignored;
 mod leftovers;
 mod listing;
@@ -47,6 +48,7 @@ mod tests;
 pub(crate) use apart::{check_out_apart, checkout_settings, put_back, top};
 pub(crate) use branches::{has_branch, make_branch};
 pub(crate) use clear::clear_snapshots;
+pub(crate) use exclude::exclude;
 pub(crate) use ignored::{ignored, tracked};
 pub(crate) use leftovers::{Leftover, is_merged, leftovers, version};
 pub(crate) use losses::losses;
@@ -57,12 +59,12 @@ pub(crate) use merge::{
 pub(crate) use own_paths::{PathsCommit, commit_days, commit_paths};
 use repo::{Repo, check_branch, same_path};
 pub(crate) use run::is_below_ours;
-use run::{GitOutput, LONG_TIMEOUT, SHORT_TIMEOUT, git, git_patient};
+use run::{LONG_TIMEOUT, SHORT_TIMEOUT, git, git_patient};
 pub(crate) use settle::settle_worktree;
 pub(crate) use snapshot::{
-    TreeSnapshot, changed_between, diff, diff_as_text, diff_stat, exclude, nested, restore, snapshot, tree,
+    TreeSnapshot, changed_between, diff, diff_as_text, diff_stat, nested, restore, snapshot, tree,
 };
-pub(crate) use status::status;
+pub(crate) use status::{status, uncommitted_of};
 
 /// The first line in the reflog of a branch that swarm made.
 const MADE_BY: &str = "swarm: made for worker";
@@ -72,7 +74,7 @@ const MADE_BY: &str = "swarm: made for worker";
 pub(crate) struct Created {
     /// The worktree.
     pub worktree: Worktree,
-    /// A note for the user: an existing branch was used, or a hook failed.
+    /// A note for the user: an existing branch was used.
     pub note: Option<String>,
 }
 
@@ -170,16 +172,14 @@ pub(crate) async fn create_noted_worktree(
     let args = [OsStr::new("worktree"), "add".as_ref(), dir.as_os_str(), branch.as_ref()];
     let said = git_patient(&repo.main, LONG_TIMEOUT, &args).await?;
     let reused = exists.then(|| format!("branch '{branch}' already exists and is used"));
-    let hook = if said.ok { None } else { undo.forgive_hook(&said).await };
-    if !said.ok && hook.is_none() {
+    if !said.ok {
         undo.run(!exists).await;
         let text = format!("cannot make worktree '{}': {}", dir.display(), said.complaint());
         return Err(Error::new(ErrorCode::System, text));
     }
     let path = fs::canonicalize(&dir)
         .map_err(|e| Error::system(format!("cannot find worktree '{}'", dir.display()), e))?;
-    let note = [reused, hook].into_iter().flatten().reduce(|a, b| format!("{a}; {b}"));
-    Ok(Created { worktree: Worktree { path, branch, base_repo: repo.main.clone() }, note })
+    Ok(Created { worktree: Worktree { path, branch, base_repo: repo.main.clone() }, note: reused })
 }
 
 /// Removes a worktree, and its branch if swarm made it and it is merged (`git branch -d`). If the directory is gone
@@ -355,18 +355,6 @@ impl Undo<'_> {
         ))
     }
 
-    /// git exits with the status of the post-checkout hook after finishing its own work. If the worktree is complete,
-    /// returns a note about the hook, otherwise `None`.
-    async fn forgive_hook(&self, said: &GitOutput) -> Option<String> {
-        let listed = self.repo.worktrees().await.ok()?;
-        let ours = listed.iter().any(|known| same_path(&known.path, self.dir));
-        if said.timed_out || !ours {
-            return None;
-        }
-        let clean = git(self.dir, LONG_TIMEOUT, &["diff-index", "--quiet", "HEAD", "--"]).await.ok()?.ok;
-        clean.then(|| format!("the repository's post-checkout hook failed: {}", said.complaint()))
-    }
-
     /// Undoes the creation. Ignores errors: the error that led here is the one to report.
     async fn run(&self, made_branch: bool) {
         // `-f -f`, because git locks a worktree while it makes it. This call made everything in it.
@@ -380,7 +368,7 @@ impl Undo<'_> {
             let _ = fs::remove_dir(dir);
         }
         if made_branch {
-            // Only while the branch is where it was made: a hook may have committed to it.
+            // Only while the branch is where it was made.
             let full = format!("refs/heads/{}", self.branch);
             let _ =
                 git_patient(&self.repo.main, SHORT_TIMEOUT, &["update-ref", "-d", &full, self.head]).await;

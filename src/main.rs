@@ -20,12 +20,8 @@ fn main() -> ExitCode {
             store::record(std::io::stdin().lock(), Path::new(file), store::MAX_RECORD_BYTES);
             0
         }
-        (Some(sandbox::bridge::INSIDE_ARGUMENT), _) => {
-            sandbox::bridge::inside(args.get(2..).unwrap_or_default())
-        }
-        (Some(sandbox::bridge::BRIDGE_ARGUMENT), _) => {
-            sandbox::bridge::bridge(args.get(2..).unwrap_or_default())
-        }
+        (Some("__bridge"), Some(_)) => sandbox::bridge::main(&args[2..]),
+        (Some("__inside"), Some(_)) => sandbox::inside::main(&args[2..]),
         (Some("__demo-agent"), _) => demo::agent::main(),
         (Some("__stories"), _) => stories::main(Out::from_env()),
         // A hook is not parsed by clap: the exit status of a usage error would keep the agent from ending its turn.

@@ -76,6 +76,24 @@ impl Paths {
         self.socket_named("swarm.sock", "sock")
     }
 
+    /// The directory of the socket that accepts only reports of hooks. Sandboxes see it.
+    pub fn hook_socket_dir(&self) -> PathBuf {
+        match self.hook_socket().parent() {
+            Some(dir) => dir.to_owned(),
+            None => self.root.clone(),
+        }
+    }
+
+    /// The socket that accepts only reports of hooks.
+    pub fn hook_socket(&self) -> PathBuf {
+        let socket = self.socket_named("hook-reports/swarm.sock", "hooks");
+        match socket.starts_with(&self.root) {
+            true => socket,
+            // A directory of its own, because a sandbox sees the directory.
+            false => socket.with_extension("hooks.d").join("s"),
+        }
+    }
+
     /// The socket of swarm's own tmux server.
     pub fn tmux_socket(&self) -> PathBuf {
         self.socket_named("tmux.sock", "tmux")

@@ -1,4 +1,155 @@
-//! The sandbox.
+//! Sandboxes: chooses the program that builds one, and wraps a command so that it runs inside.
+//!
+//! [`choose`] decides at a spawn, [`Jail`] wraps each run of the agent and each check of a worker. What a sandbox may
+//! see and write is decided by [`swarm_state::sandbox`]; [`facts`] collects what exists, [`bwrap`] knows bubblewrap.
+//! [`mod@proxy`] gives a
+//! sandbox without a network the allowed hosts, through the [`bridge`] inside. Docker Sandbox is not built yet.
+//! Used by the client, the daemon, `doctor` and the loops. Deliberately absent: any way to run without a sandbox that
+//! was requested.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use swarm_state::sandbox::{
+    Mounts, Placeholder, SANDBOX_VARIABLE, SandboxKind, SandboxWish, UnfitTree, change_environment,
+};
+use walkdir::WalkDir;
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::paths::Paths;
 
 pub mod bridge;
+mod bwrap;
+mod facts;
+pub(crate) mod hosts;
+pub mod inside;
+mod jail;
 pub(crate) mod proxy;
+mod seccomp;
+
+pub(crate) use bwrap::detect as detect_bwrap;
+use facts::Collected;
+use jail::sandbox_dir;
+pub(crate) use jail::{Entrance, Inmate, Jail, named_files};
+
+/// The choice for a worker.
+#[derive(Debug, Default)]
+pub(crate) struct SandboxChoice {
+    /// The kind and its program; `None` for no sandbox.
+    pub(crate) program: Option<(SandboxKind, PathBuf)>,
+    /// A line for the user, if swarm itself chose to have none.
+    pub(crate) warning: Option<String>,
+}
+
+/// Chooses the program for a sandbox.
+///
+/// # Errors
+/// [`ErrorCode::Sandbox`] if the requested one cannot be built, with the fix as a hint.
+pub(crate) fn choose(wish: SandboxWish) -> Result<SandboxChoice> {
+    let bwrap = |program| SandboxChoice { program: Some((SandboxKind::Bwrap, program)), warning: None };
+    match wish {
+        SandboxWish::None => Ok(SandboxChoice::default()),
+        SandboxWish::Bwrap => bwrap::detect().map(bwrap),
+        SandboxWish::Docker => {
+            let message = "no Docker sandbox can be built: this release of swarm has none";
+            Err(Error::new(ErrorCode::Sandbox, message).hint("use --sandbox bwrap, or --sandbox auto"))
+        }
+        SandboxWish::Auto => Ok(bwrap::detect().map_or_else(
+            |error| SandboxChoice {
+                program: None,
+                warning: Some(format!(
+                    "no sandbox: the agent and the checks can read and change all of your files, keys and processes ({})",
+                    error.message
+                )),
+            },
+            bwrap,
+        )),
+    }
+}
+
+/// Whether this process is in a sandbox of the swarm with these files.
+pub(crate) fn is_inside(paths: &Paths) -> bool {
+    std::env::var_os(SANDBOX_VARIABLE).is_some_and(|root| Paths::new(root.into()).root() == paths.root())
+}
+
+impl Drop for Placeholders {
+    fn drop(&mut self) {
+        remove_placeholders(&self.0);
+    }
+}
+
+/// Deletes the placeholders of an [`Entrance`] at the end.
+pub(crate) struct Placeholders(pub(crate) Vec<PathBuf>);
+
+/// Deletes placeholders, unless something else is in their place now. It does no harm if they stay.
+pub(crate) fn remove_placeholders(paths: &[PathBuf]) {
+    for path in paths.iter().filter(|path| !path.is_symlink()) {
+        let _ = match std::fs::read(path) {
+            Ok(text) if text == b".\n" => std::fs::remove_file(path),
+            Ok(_) => Ok(()),
+            // Only an empty directory.
+            Err(_) => std::fs::remove_dir(path),
+        };
+    }
+}
+
+impl Jail {
+    /// Prepares a sandbox, changes the environment, and returns the way in. Blocks for a moment.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Sandbox`] if the tree cannot be protected, and the system's errors.
+    pub(crate) fn open(&self, inmate: Inmate<'_>) -> Result<Entrance> {
+        let Collected { facts, placeholders, copies } = facts::collect(self, &inmate)?;
+        for placeholder in &placeholders {
+            put(placeholder)?;
+        }
+        let exists = |path: &Path| path.symlink_metadata().is_ok_and(|found| !found.is_symlink());
+        let mounts = Mounts::of(&facts, &exists).map_err(|error: UnfitTree| {
+            Error::new(ErrorCode::Sandbox, error.to_string())
+                .hint("start the worker in a project's directory, or use --worktree")
+        })?;
+        change_environment(inmate.env, self.paths.root());
+        let argv = bwrap::argv(self, &mounts, &inmate, &copies)?;
+        let temporary = placeholders.iter().filter(|placeholder| placeholder.is_temporary);
+        Ok(Entrance { argv, placeholders: temporary.map(|placeholder| placeholder.path.clone()).collect() })
+    }
+}
+
+/// Deletes a worker's caches. Package managers make directories that cannot be written.
+pub(crate) fn remove_private(paths: &Paths, worker: &str) {
+    let dir = sandbox_dir(paths).join(worker);
+    for entry in WalkDir::new(&dir).into_iter().flatten().filter(|entry| entry.file_type().is_dir()) {
+        let _ = std::fs::set_permissions(entry.path(), std::fs::Permissions::from_mode(0o700));
+    }
+    if let Err(error) = std::fs::remove_dir_all(&dir)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!(worker, %error, "cannot delete the caches of its sandbox");
+    }
+}
+
+/// Creates a file or directory that has to exist to be protected. A symbolic link in its place is refused: a mount
+/// would protect the target instead.
+fn put(placeholder: &Placeholder) -> Result<()> {
+    let path = &placeholder.path;
+    let failed = |error: std::io::Error| {
+        Error::new(ErrorCode::Sandbox, format!("cannot protect '{}': {error}", path.display()))
+    };
+    match path.symlink_metadata() {
+        Ok(found) if found.is_symlink() => {
+            let message = format!("cannot protect '{}': it is a symbolic link", path.display());
+            return Err(Error::new(ErrorCode::Sandbox, message).hint("replace the link by its target"));
+        }
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
+    }
+    match placeholder.text {
+        None => std::fs::create_dir(path).map_err(failed),
+        Some(text) => {
+            let mut options = std::fs::File::options();
+            let made = options.write(true).create_new(true).open(path);
+            made.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes())).map_err(failed)
+        }
+    }
+}

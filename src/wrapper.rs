@@ -8,8 +8,11 @@
 //! socket, and decides nothing.
 //!
 //! Files in DIR: `launch.json` (taken first, and emptied because it holds secrets), `started` (the agent's pid),
-//! `exit.json` (the exit record), `forced` (processes that the wrapper had to kill after the agent's end).
+//! `exit.json` (the exit record), `caps.json` (the mechanisms that enforce the caps), `forced` (processes that the
+//! wrapper had to kill after the agent's end).
 
+mod caps;
+mod cgroup;
 mod files;
 mod terminal;
 
@@ -27,13 +30,17 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep, sleep_until};
 
 pub use files::{
-    ExitRecord, LaunchSpec, has_read_launch, is_pane, pane_argv, read_exit, read_forced, started,
-    withdraw_launch,
+    ExitRecord, LaunchSpec, caps_in_force, has_read_launch, is_pane, pane_argv, read_exit, read_forced,
+    started, withdraw_launch,
 };
 
 pub(crate) use files::is_helper;
 
+use caps::Confinement;
+
 use crate::procs;
+use crate::sandbox::hosts::start_pane_proxy;
+use crate::sandbox::remove_placeholders;
 
 /// How long the wrapper outlives the agent at most. In this time, tmux reads the last output before it closes the
 /// terminal, and background processes can print their last lines.
@@ -56,6 +63,8 @@ pub fn main(dir: &Path) -> u8 {
 }
 
 async fn run(dir: &Path) -> u8 {
+    // Before the launch is taken, so that the daemon can read which caps are in force as soon as the run exists.
+    let confinement = confine(dir);
     let spec = match LaunchSpec::take(dir) {
         Ok(spec) => spec,
         // The daemon that asked tmux for this window died, and the next one withdrew the launch. The folder may
@@ -74,7 +83,12 @@ async fn run(dir: &Path) -> u8 {
         Ok(signals) => signals,
         Err(cause) => return fail(dir, &format!("cannot handle signals: {cause}")),
     };
-    let agent = match start(&spec) {
+    // Lives as long as the agent.
+    let _proxy = match spec.proxy.as_ref().map(start_pane_proxy).transpose() {
+        Ok(proxy) => proxy,
+        Err(cause) => return fail(dir, &format!("cannot start the proxy of the sandbox: {cause}")),
+    };
+    let agent = match confinement.start(|| start(&spec)) {
         Ok(agent) => agent,
         Err(text) => {
             let status = refuse(dir, &text);
@@ -89,16 +103,20 @@ async fn run(dir: &Path) -> u8 {
     if hup {
         tree.close(&mut signals).await;
     }
+    let oom_kills = confinement.oom_kills();
     let record = ExitRecord {
         code: tree.ended.and_then(|status| status.code()),
         signal: tree.ended.and_then(|status| status.signal()),
         hup,
+        oom_kills,
+        memory_cap: spec.caps.memory.filter(|_| oom_kills > 0).unwrap_or_default(),
         ended: Some(chrono::Utc::now().timestamp_millis()),
         ..ExitRecord::default()
     };
     if let Err(cause) = files::write_exit(dir, &record) {
         say(&format!("cannot write {}: {cause}", dir.join("exit.json").display()));
     }
+    remove_placeholders(&spec.placeholders);
     if !hup {
         tree.linger().await;
         if spec.end_leftovers || signals.end_was_asked().await {
@@ -107,6 +125,16 @@ async fn run(dir: &Path) -> u8 {
         }
     }
     record.status()
+}
+
+/// Prepares the caps of the launch in `dir`, and records which mechanisms enforce them.
+fn confine(dir: &Path) -> Confinement {
+    let Some(caps) = LaunchSpec::caps(dir) else { return Confinement::default() };
+    let confinement = Confinement::prepare(dir, &caps);
+    if !caps.of_run().is_empty() {
+        files::write_caps(dir, &confinement.in_force);
+    }
+    confinement
 }
 
 /// The signals that the wrapper handles. A handler instead of "ignore": the agent starts with the defaults, and the
@@ -251,7 +279,7 @@ fn start(spec: &LaunchSpec) -> Result<Child, String> {
     // Some agents use PWD as their directory, and the caller's PWD is the caller's directory.
     command.env("PWD", &spec.cwd).env_remove("OLDPWD");
     if let Some(path) = &spec.stdin {
-        let file = std::fs::File::open(path);
+        let file = if spec.sandboxed { files::copy(path) } else { std::fs::File::open(path) };
         command.stdin(Stdio::from(file.map_err(|cause| format!("cannot read {}: {cause}", path.display()))?));
     }
     command.spawn().map_err(|cause| format!("cannot run {program}: {cause}"))

@@ -37,6 +37,7 @@ impl Bench {
             folder: self.dir.path(),
             stem: "check",
             on_step: &|_| {},
+            jail: None,
         };
         plan.run().await.unwrap()
     }

@@ -65,6 +65,10 @@ pub struct Client {
 /// # Errors
 /// When something listens on the socket and does not answer as a daemon does.
 pub async fn probe(paths: &Paths) -> Result<DaemonProbe> {
+    if crate::sandbox::is_inside(paths) {
+        let message = "this is the sandbox of a worker, in which only swarm hook reaches the daemon";
+        return Err(Error::new(ErrorCode::NoDaemon, message).hint("run the command outside of the sandbox"));
+    }
     let socket = paths.socket();
     let stream = match timeout(HELLO_TIMEOUT, UnixStream::connect(&socket)).await {
         Ok(Ok(stream)) => stream,

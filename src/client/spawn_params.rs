@@ -7,21 +7,24 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use swarm_state::budget::{Budgets, MAX_FAILURES};
+use swarm_state::caps::Caps;
 use swarm_state::gates::Gates;
 use swarm_state::model::RestartSpec;
 use swarm_state::pattern::Pattern;
 use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
 use swarm_state::rooms::{RoomError, RoomGates};
+use swarm_state::sandbox::SandboxNet;
 use swarm_state::spec::{Prompt, WorktreeSpec};
 use swarm_state::tasks::gate::TaskGate;
 use swarm_state::test_gates::{OwnCanary, ReportFile, TestGates, TestGatesError};
 
 use super::call::request_name;
 use super::context::ClientContext;
+use super::sandbox::{hosts, sandbox};
 use super::task_list::{agent_command, is_parallel, reviewer, task_gate, with_coordinator};
 use super::typed_path::{absolute, directory, prompt_file};
-use crate::cli::{BudgetArgs, GateArgs, RoomArgs, Spawn};
+use crate::cli::{BudgetArgs, CapArgs, GateArgs, RoomArgs, Spawn};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths;
 use crate::protocol::{RalphParams, SpawnParams, WorkerView};
@@ -53,7 +56,7 @@ pub(super) fn spawn_line(verb: &str, worker: &WorkerView, max: Option<u64>) -> S
 pub(super) fn unattended_note(args: &Spawn, settings: &Settings) -> String {
     let Ok(typed) = command(args, settings) else { return String::new() };
     let profile = profiles::find(&settings.agents, &typed);
-    let cmd = agent_command(&args.tasks, &profile, typed.clone());
+    let cmd = agent_command(&args.tasks, &profile, typed.clone(), true);
     match profile.lacks_permissions(&typed) && cmd.is_ok_and(|cmd| !profile.lacks_permissions(&cmd)) {
         true => format!(" [unattended: {}]", profile.unattended_args.join(" ")),
         false => String::new(),
@@ -63,13 +66,14 @@ pub(super) fn unattended_note(args: &Spawn, settings: &Settings) -> String {
 /// Builds the parameters, and adds warnings for the user.
 pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<String>) -> Result<SpawnParams> {
     let restart = restart(args)?;
+    let mut sandbox = sandbox(&args.sandbox, &settings.sandbox, args.tasks.ralph_dir.is_some(), warnings)?;
     if !args.ralph.ralph
         && (gates(&args.gates, None)? != Gates::default() || budgets(&args.budgets) != Budgets::default())
     {
         let message = "gates and budgets require a loop";
         return Err(Error::usage(message).hint("add --ralph, or use swarm loop"));
     }
-    let mut ralph = if args.ralph.ralph { Some(ralph(args, settings)?) } else { None };
+    let mut ralph = if args.ralph.ralph { Some(ralph(args, settings, sandbox.is_some())?) } else { None };
     if ralph.as_ref().is_some_and(|r| r.max_iterations > 50) {
         warnings.push("high iteration count (>50) may consume significant resources".to_owned());
     }
@@ -85,7 +89,12 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
     };
     let cmd = command(args, settings)?;
     let profile = profiles::find(&settings.agents, &cmd);
-    let cmd = agent_command(&args.tasks, &profile, cmd)?;
+    let cmd = agent_command(&args.tasks, &profile, cmd, sandbox.is_some())?;
+    if let Some(sandbox) = sandbox.as_mut().filter(|sandbox| sandbox.net == SandboxNet::Allow) {
+        let reviewer = ralph.as_ref().and_then(|ralph| ralph.reviewer.as_ref());
+        let agents = [&profile].into_iter().chain(reviewer.map(|reviewer| &reviewer.profile));
+        sandbox.hosts = hosts(&args.sandbox, &settings.sandbox, agents)?;
+    }
     if let Some(ralph) = ralph.as_mut().filter(|_| profile.is_one_shot(&cmd)) {
         ralph.inactivity_timeout = inactivity(args, settings).unwrap_or(ONE_SHOT_INACTIVITY_SECONDS);
     }
@@ -97,7 +106,7 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         name: args.name.as_ref().map(ToString::to_string),
         profile,
         cmd,
-        cwd: directory(args.cwd.as_deref())?,
+        cwd: worker_directory(args, sandbox.is_some())?,
         env: env.values,
         env_names: env.set,
         tags: args.tag.clone(),
@@ -115,6 +124,8 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         restart,
         request: Some(request_name()),
         parent: None,
+        caps: caps(&args.caps, settings, args.ralph.ralph),
+        sandbox,
     };
     if is_parallel(&args.tasks) { with_coordinator(&args.tasks, params) } else { Ok(params) }
 }
@@ -160,7 +171,7 @@ fn inactivity(args: &Spawn, settings: &Settings) -> Option<u64> {
 }
 
 /// Builds a loop's parameters. The errors are in the documented order.
-fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
+fn ralph(args: &Spawn, settings: &Settings, is_sandboxed: bool) -> Result<RalphParams> {
     let root = directory(args.cwd.as_deref())?;
     let tasks = task_gate(&args.tasks, args.gates.promise.as_deref(), &root)?;
     let from_dir = tasks.as_ref().map(|gate| root.join(&gate.dir));
@@ -189,7 +200,7 @@ fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
     }
     let asked = args.ralph.question_timeout.or(settings.ralph.question_timeout);
     let question_timeout = asked.unwrap_or(params.question_timeout);
-    let reviewer = reviewer(&args.tasks, settings)?;
+    let reviewer = reviewer(&args.tasks, settings, is_sandboxed)?;
     Ok(RalphParams { gates, question_timeout, budgets: budgets(&args.budgets), reviewer, ..params })
 }
 
@@ -256,6 +267,13 @@ fn test_gates(args: &GateArgs) -> Result<TestGates, TestGatesError> {
     })
 }
 
+/// Builds the caps from the command line and the settings.
+fn caps(args: &CapArgs, settings: &Settings, is_loop: bool) -> Caps {
+    let typed = Caps { memory: args.memory, cpu_percent: args.cpus, pids: args.pids, pressure: None };
+    let caps = typed.or(settings.limits);
+    Caps { pressure: caps.pressure.filter(|_| is_loop), ..caps }
+}
+
 /// Builds the budgets from the command line.
 pub(super) fn budgets(args: &BudgetArgs) -> Budgets {
     Budgets {
@@ -265,7 +283,14 @@ pub(super) fn budgets(args: &BudgetArgs) -> Budgets {
         max_failures: args.max_failures.unwrap_or(MAX_FAILURES),
         iteration_timeout: args.iteration_timeout,
         no_progress: args.no_progress,
+        max_context: args.max_context,
     }
+}
+
+/// The worker's directory. A sandbox is for a directory that no symbolic link leads to.
+fn worker_directory(args: &Spawn, is_sandboxed: bool) -> Result<PathBuf> {
+    let typed = directory(args.cwd.as_deref())?;
+    Ok(if is_sandboxed { paths::resolve(&typed) } else { typed })
 }
 
 fn command(args: &Spawn, settings: &Settings) -> Result<Vec<String>> {

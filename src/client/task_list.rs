@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use swarm_state::caps::Caps;
 use swarm_state::model::{PromptVia, RestartSpec, RestartWhen};
 use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
@@ -45,7 +46,10 @@ pub(super) fn with_coordinator(args: &TaskListArgs, child: SpawnParams) -> Resul
         ready_wait: false,
         done_pattern: None,
         record: false,
+        // It talks to the daemon. The stories' workers and the checks of a merge are in the sandbox.
+        sandbox: None,
         ralph: None,
+        caps: Caps::default(),
         restart: Some(RestartSpec { when: RestartWhen::OnAbnormal, max_restarts: COORDINATOR_RESTARTS }),
         ..child.clone()
     };
@@ -72,6 +76,11 @@ pub(super) fn task_gate(args: &TaskListArgs, promise: Option<&str>, root: &Path)
     }
     // A link could lead out of the project.
     let (dir, root) = (paths::resolve(&dir), paths::resolve(root));
+    if dir == root {
+        let why = "--ralph-dir: the task list needs a directory of its own below the project";
+        let parent = root.parent().unwrap_or(&root).display();
+        return Err(Error::usage(why).hint(format!("start the loop in the project: --cwd {parent}")));
+    }
     let inside = dir.strip_prefix(&root).ok();
     let dir = inside.and_then(Path::to_str).filter(|dir| !dir.is_empty()).ok_or_else(|| {
         Error::usage(format!("--ralph-dir '{}' is not below {}", typed.display(), root.display()))
@@ -83,7 +92,11 @@ pub(super) fn task_gate(args: &TaskListArgs, promise: Option<&str>, root: &Path)
 }
 
 /// The agent that reviews stories; `None` for the agent itself.
-pub(super) fn reviewer(args: &TaskListArgs, settings: &Settings) -> Result<Option<ReviewerSpec>> {
+pub(super) fn reviewer(
+    args: &TaskListArgs,
+    settings: &Settings,
+    is_sandboxed: bool,
+) -> Result<Option<ReviewerSpec>> {
     if args.ralph_dir.is_none() || args.skip_review {
         return Ok(None);
     }
@@ -99,12 +112,17 @@ pub(super) fn reviewer(args: &TaskListArgs, settings: &Settings) -> Result<Optio
     let permissions =
         TaskListArgs { model: None, ralph_dir: args.ralph_dir.clone(), ..TaskListArgs::default() };
     let permissions = TaskListArgs { no_unattended: args.no_unattended, ..permissions };
-    let cmd = agent_command(&permissions, &profile, cmd)?;
+    let cmd = agent_command(&permissions, &profile, cmd, is_sandboxed)?;
     Ok(Some(ReviewerSpec { cmd, profile }))
 }
 
 /// The agent's command with the model and the permissions that were requested.
-pub(super) fn agent_command(args: &TaskListArgs, profile: &Profile, cmd: Vec<String>) -> Result<Vec<String>> {
+pub(super) fn agent_command(
+    args: &TaskListArgs,
+    profile: &Profile,
+    cmd: Vec<String>,
+    is_sandboxed: bool,
+) -> Result<Vec<String>> {
     let mut cmd = cmd;
     if let Some(model) = &args.model {
         cmd = profile.command_with_model(&cmd, model).ok_or_else(|| {
@@ -120,12 +138,13 @@ pub(super) fn agent_command(args: &TaskListArgs, profile: &Profile, cmd: Vec<Str
         return Ok(cmd);
     }
     if let Some(variable) = &profile.root_variable
+        && !is_sandboxed
         && nix::unistd::geteuid().is_root()
         && std::env::var_os(variable).is_none()
     {
         let flag = profile.unattended_args.join(" ");
         return Err(Error::invalid(format!("{} refuses {flag} for root", profile.name)).hint(format!(
-            "run swarm as another user; in a container or a VM, set {variable}=1; or use --no-unattended"
+            "run swarm as another user, or with --sandbox bwrap; in a container or a VM, set {variable}=1; or use --no-unattended"
         )));
     }
     Ok(profile.command_unattended(&cmd))

@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorCode};
 use crate::out::CommandResult;
 use crate::protocol::{Call, Empty, Named};
 
+mod allow;
 mod attach;
 mod clean;
 mod completions;
@@ -61,6 +62,7 @@ pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult 
         Command::Peek(args) => peek::run(ctx, &args).await,
         Command::Logs(args) => logs::run(ctx, &args).await,
         Command::Send(args) => send::run(ctx, args).await,
+        Command::Allow(args) => allow::run(ctx, args).await,
         Command::Interrupt(args) => call_worker(ctx, Call::Interrupt, &args.name, QUICK_TIMEOUT).await,
         // Behind what was sent before it, which may wait for the agent.
         Command::Eof(args) => call_worker(ctx, Call::Eof, &args.name, SLOW_TIMEOUT).await,
@@ -98,8 +100,8 @@ async fn call_worker(
 
 async fn run_ralph(ctx: &ClientContext, command: RalphCommand) -> CommandResult {
     match command {
-        RalphCommand::Init(args) => ralph_init::run(ctx, &args),
-        RalphCommand::Plan(args) => ralph_plan::run(ctx, &args),
+        RalphCommand::Init(args) => ralph_init::run(ctx, &args).await,
+        RalphCommand::Plan(args) => ralph_plan::run(ctx, &args).await,
         RalphCommand::Archive(_) => {
             Err(Error::new(ErrorCode::Internal, "`main` carries this command out itself").into())
         }
@@ -113,7 +115,7 @@ async fn run_ralph(ctx: &ClientContext, command: RalphCommand) -> CommandResult 
         RalphCommand::Diff(args) => ralph_diff::run(ctx, &args).await,
         RalphCommand::Restore(args) => ralph_restore::run(ctx, &args).await,
         RalphCommand::Approve(args) => ralph_approve::run(ctx, &args).await,
-        RalphCommand::Tasks(args) => ralph_tasks::run(ctx, &args.command),
+        RalphCommand::Tasks(args) => ralph_tasks::run(ctx, &args.command).await,
         RalphCommand::Clean(args) => ralph_clean::run(ctx, &args).await,
     }
 }

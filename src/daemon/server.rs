@@ -34,13 +34,22 @@ const PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The same right after another client was refused.
 const CROWDED_PERMIT_TIMEOUT: Duration = Duration::from_millis(50);
 
+/// The most clients of the socket for hooks, which exchange two lines each.
+const MAX_HOOK_CLIENTS: usize = 64;
+
 /// How long the refusal of a client may take.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Accepts clients forever.
-pub(crate) async fn serve(listener: UnixListener, path: PathBuf, inbox: mpsc::UnboundedSender<Input>) {
+/// Accepts clients forever. With `only_hooks`, the only call is the report of a hook.
+pub(crate) async fn serve(
+    listener: UnixListener,
+    path: PathBuf,
+    inbox: mpsc::UnboundedSender<Input>,
+    only_hooks: bool,
+) {
     let mut door = SocketListener::new(listener, path);
-    let most = descriptors::share();
+    // An agent in a sandbox that keeps connections open may not keep other clients out.
+    let most = if only_hooks { MAX_HOOK_CLIENTS } else { descriptors::share() };
     let permits = Arc::new(Semaphore::new(most));
     let mut permit_timeout = PERMIT_TIMEOUT;
     loop {
@@ -63,7 +72,7 @@ pub(crate) async fn serve(listener: UnixListener, path: PathBuf, inbox: mpsc::Un
         permit_timeout = PERMIT_TIMEOUT;
         let inbox = inbox.clone();
         tokio::spawn(async move {
-            if let Err(error) = connection(stream, inbox).await {
+            if let Err(error) = connection(stream, inbox, only_hooks).await {
                 tracing::debug!(%error, "a connection ended");
             }
             drop(permit);
@@ -89,7 +98,7 @@ fn own_hello() -> DaemonHello {
     DaemonHello { swarm: VERSION, daemon: RELEASE.into(), pid: std::process::id() }
 }
 
-async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> Result<()> {
+async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>, only_hooks: bool) -> Result<()> {
     let peer = stream.peer_cred().map_err(|e| Error::system("no peer", e))?;
     if peer.uid() != nix::unistd::geteuid().as_raw() {
         return Err(Error::invalid("a client of another user"));
@@ -117,6 +126,9 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> 
             Err(error) => refuse(&mut write, id, error).await?,
             // A hook does not wait for an answer: its report counts even if it has disconnected.
             Ok(call) if is_gone && !matches!(call, Call::Hook(_)) => return Ok(()),
+            Ok(call) if only_hooks && !matches!(call, Call::Hook(_)) => {
+                refuse(&mut write, id, Error::invalid("this socket accepts only reports of hooks")).await?;
+            }
             Ok(Call::Subscribe(params)) => {
                 let (reply, answer) = oneshot::channel();
                 pass(&inbox, Input::Subscribe { params, reply })?;

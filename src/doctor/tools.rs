@@ -118,6 +118,17 @@ fn known(observed: &Observed) -> Option<&Pane> {
     ours.filter_map(|record| record.pane.as_ref()).find(|pane| is_server(pane.server_pid))
 }
 
+/// Builds a sandbox once.
+pub(super) async fn sandbox() -> Check {
+    match tokio::task::spawn_blocking(crate::sandbox::detect_bwrap).await {
+        Ok(Ok(program)) => Check::ok("sandbox", format!("bwrap works ({})", program.display())),
+        Ok(Err(error)) => {
+            Check::warn("sandbox", error.message, error.hint.unwrap_or_else(|| "man swarm-sandbox".into()))
+        }
+        Err(error) => Check::fail("sandbox", error.to_string(), "swarm doctor"),
+    }
+}
+
 /// Checks the installed git.
 pub(super) async fn git() -> Check {
     let asked = tokio::time::timeout(std::time::Duration::from_secs(5), git::version()).await;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use swarm_state::ignored::{CACHE_MARKERS, IgnoredFiles, IgnoredKind, IgnoredPath, kind};
 
 use super::listing::{repositories, status_entries, walk};
-use super::run::{LONG_TIMEOUT, git_patient};
+use super::run::{LONG_TIMEOUT, filters_of, git_patient, git_patient_set};
 use crate::error::{Error, ErrorCode, Result};
 
 /// How many directory entries are counted in a worktree. Larger directories are reported as "at least".
@@ -45,7 +45,7 @@ pub(crate) async fn tracked(dir: &Path) -> Result<Vec<String>> {
 
 /// As [`ignored`], for known repositories in the worktree.
 pub(super) async fn ignored_in(tree: &Path, repos: &[PathBuf]) -> Result<IgnoredFiles> {
-    let mut listed = list(tree).await?;
+    let mut listed = list(tree, &[]).await?;
     let mut caches: Vec<PathBuf> = cache_dirs(tree, &listed);
     // The repositories that are listed separately, without those that git cannot read.
     let (trees, mut judged): (Vec<PathBuf>, Vec<PathBuf>) =
@@ -54,7 +54,8 @@ pub(super) async fn ignored_in(tree: &Path, repos: &[PathBuf]) -> Result<Ignored
         if caches.iter().any(|cache| repo.starts_with(cache)) {
             continue;
         }
-        let Ok(inner) = list(repo).await else { continue };
+        // An agent could have written its settings.
+        let Ok(inner) = list(repo, &filters_of(repo).await?).await else { continue };
         judged.push(repo.clone());
         caches.extend(cache_dirs(repo, &inner));
         listed.extend(inner);
@@ -69,9 +70,10 @@ pub(super) async fn ignored_in(tree: &Path, repos: &[PathBuf]) -> Result<Ignored
 }
 
 /// The ignored paths of one repository, absolute. A directory that is ignored as a whole is one path.
-async fn list(repo: &Path) -> Result<Vec<PathBuf>> {
+async fn list(repo: &Path, settings: &[(String, &str)]) -> Result<Vec<PathBuf>> {
     let args = ["status", "--porcelain", "-z", "--untracked-files=normal", "--ignored=matching"];
-    let status = git_patient(repo, LONG_TIMEOUT, &args).await?;
+    let args = [&args[..], &["--ignore-submodules=all"]].concat();
+    let status = git_patient_set(repo, LONG_TIMEOUT, settings, &args).await?;
     if !status.ok {
         let what = format!("cannot list the ignored files in '{}'", repo.display());
         return Err(Error::new(ErrorCode::System, format!("{what}: {}", status.complaint())));

@@ -13,7 +13,7 @@ use swarm_state::removal::Losses;
 use super::head_commit;
 use super::ignored::ignored_in;
 use super::listing::{changed_files, hidden_files, repositories, walk};
-use super::run::{LONG_TIMEOUT, SHORT_TIMEOUT, ask, git, git_patient};
+use super::run::{LONG_TIMEOUT, SHORT_TIMEOUT, ask, filters_of, git, git_patient_set};
 use crate::error::{Error, ErrorCode, Result};
 
 /// Returns what the removal of a worktree would delete: changed and untracked files, an unfinished operation, commits
@@ -25,7 +25,7 @@ use crate::error::{Error, ErrorCode, Result};
 pub(crate) async fn losses(path: &Path) -> Result<Losses> {
     let root = path.to_owned();
     let repos = walk(move || repositories(&root)).await?;
-    let mut work = unfinished(path).await?;
+    let mut work = unfinished(path, &[]).await?;
     work.extend(loose_commit(path).await?);
     let what = format!("cannot check '{}' for work", path.display());
     let git_dir = ask(path, &what, &["rev-parse", "--absolute-git-dir"]).await?.path();
@@ -74,12 +74,13 @@ fn is_checked_out(repo: &Path) -> bool {
     named.is_some() && named == fs::canonicalize(repo).ok()
 }
 
-/// Changed and untracked files, and an unfinished operation.
-async fn unfinished(path: &Path) -> Result<Vec<String>> {
+/// Changed and untracked files, and an unfinished operation. Repositories inside are listed apart.
+async fn unfinished(path: &Path, settings: &[(String, &str)]) -> Result<Vec<String>> {
     let what = format!("cannot check '{}' for work", path.display());
-    // Explicit options, because the user's settings may hide untracked files and changes in submodules.
-    let args = ["status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=none"];
-    let status = git_patient(path, LONG_TIMEOUT, &args).await?;
+    // Explicit options, because the user's settings may hide untracked files and changes in submodules. git may not
+    // look into a submodule by itself: it would run the submodule's filters.
+    let args = ["status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty"];
+    let status = git_patient_set(path, LONG_TIMEOUT, settings, &args).await?;
     if !status.ok {
         return Err(Error::new(ErrorCode::System, format!("{what}: {}", status.complaint())));
     }
@@ -144,7 +145,11 @@ async fn only_there(repo: &Path, places: &[PathBuf]) -> Result<Option<String>> {
         return Ok(objects.then(|| "git cannot read it".to_owned()));
     };
     let common = fs::canonicalize(repo.join(common)).unwrap_or_else(|_| repo.join(common));
-    let mut work = if bare == "true" { vec![] } else { unfinished(repo).await? };
+    let mut work = match bare {
+        "true" => vec![],
+        // An agent could have written its settings.
+        _ => unfinished(repo, &filters_of(repo).await?).await?,
+    };
     if places.iter().any(|place| common.starts_with(place)) {
         if let Some(commits) = commits_only_there(&RepoPlace::of(repo, bare == "true")).await? {
             work.insert(0, commits);

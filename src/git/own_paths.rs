@@ -28,7 +28,7 @@ pub(crate) enum PathsCommit {
 /// Commits the files at and below `paths`, which are absolute, and nothing else. Ignored files are left out.
 ///
 /// # Errors
-/// git's message, for example during a merge, without an identity, or if a hook refuses.
+/// git's message, for example during a merge, or without an identity.
 pub(crate) async fn commit_paths(dir: &Path, paths: &[PathBuf], message: &str) -> Result<PathsCommit> {
     if !git(dir, SHORT_TIMEOUT, &["rev-parse", "--is-inside-work-tree"]).await?.ok {
         return Ok(PathsCommit::NoRepository);

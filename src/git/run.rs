@@ -24,6 +24,30 @@ pub(super) const LONG_TIMEOUT: Duration = Duration::from_secs(300);
 /// A variable in the environment of everything that swarm's git runs. It marks a filter or a hook as not started by a
 /// person.
 pub(super) const GIT_MARK: (&str, &str) = ("SWARM_GIT", "1");
+/// Settings of every git process, which those that it starts in nested repositories inherit: an agent can write the
+/// settings of a repository in its tree, and some of them name a program. Filters have any name; see [`filters_of`].
+const SAFE_SETTINGS: [(&str, &str); 18] = [
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.pager", "cat"),
+    ("core.editor", "false"),
+    ("core.askPass", ""),
+    ("core.sshCommand", "ssh"),
+    ("core.gitProxy", "none"),
+    ("credential.helper", ""),
+    ("core.alternateRefsCommand", "true"),
+    // A fetch of missing objects from a path runs the program that the remote's settings name.
+    ("protocol.file.allow", "never"),
+    ("protocol.ext.allow", "never"),
+    ("protocol.fd.allow", "never"),
+    ("diff.submodule", "short"),
+    // git would run in each submodule, with its filters.
+    ("diff.ignoreSubmodules", "dirty"),
+    ("status.submoduleSummary", "false"),
+    ("log.showSignature", "false"),
+    ("submodule.recurse", "false"),
+    ("maintenance.auto", "false"),
+];
 /// How long git may clean up after SIGTERM: it removes its locks and an unfinished worktree.
 const GIT_KILL_GRACE: Duration = Duration::from_secs(5);
 /// How many lines before git's first `fatal:` belong to its error message. Other programs print them.
@@ -130,6 +154,20 @@ pub(super) async fn git_with<A: AsRef<OsStr>>(
     env: &[(&str, &OsStr)],
     args: &[A],
 ) -> Result<GitOutput> {
+    git_set(dir, limit, env, &[], args).await
+}
+
+/// As [`git_with`], with additional settings.
+///
+/// # Errors
+/// As [`git`].
+pub(super) async fn git_set<A: AsRef<OsStr>>(
+    dir: &Path,
+    limit: Duration,
+    env: &[(&str, &OsStr)],
+    settings: &[(String, &str)],
+    args: &[A],
+) -> Result<GitOutput> {
     if !dir.is_dir() {
         return Err(Error::invalid(format!("'{}' is not a directory", dir.display())));
     }
@@ -143,6 +181,12 @@ pub(super) async fn git_with<A: AsRef<OsStr>>(
     // A replaced object would hide a change.
     command.env("GIT_NO_REPLACE_OBJECTS", "1");
     command.env(GIT_MARK.0, GIT_MARK.1);
+    let safe = SAFE_SETTINGS.iter().map(|(key, value)| (*key, *value));
+    let given = settings.iter().map(|(key, value)| (key.as_str(), *value));
+    for (number, (key, value)) in safe.chain(given).enumerate() {
+        command.env(format!("GIT_CONFIG_KEY_{number}"), key).env(format!("GIT_CONFIG_VALUE_{number}"), value);
+    }
+    command.env("GIT_CONFIG_COUNT", (SAFE_SETTINGS.len() + settings.len()).to_string());
     command.envs(env.iter().copied());
     #[cfg(test)]
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
@@ -210,9 +254,19 @@ pub(super) async fn git_patient<A: AsRef<OsStr>>(
     limit: Duration,
     args: &[A],
 ) -> Result<GitOutput> {
+    git_patient_set(dir, limit, &[], args).await
+}
+
+/// As [`git_patient`], with additional settings.
+pub(super) async fn git_patient_set<A: AsRef<OsStr>>(
+    dir: &Path,
+    limit: Duration,
+    settings: &[(String, &str)],
+    args: &[A],
+) -> Result<GitOutput> {
     let (mut waited, mut pause) = (Duration::ZERO, Duration::from_millis(50));
     loop {
-        let said = git(dir, limit, args).await?;
+        let said = git_set(dir, limit, &[], settings, args).await?;
         if !said.is_locked() || waited >= LOCK_RETRY_TIME {
             return Ok(said);
         }
@@ -220,6 +274,19 @@ pub(super) async fn git_patient<A: AsRef<OsStr>>(
         waited += pause;
         pause = (pause * 2).min(Duration::from_millis(500));
     }
+}
+
+/// Settings that turn every filter of a repository into a copy.
+///
+/// # Errors
+/// When git cannot be run.
+pub(super) async fn filters_of(repo: &Path) -> Result<Vec<(String, &'static str)>> {
+    let args =
+        ["config", "--name-only", "-z", "--get-regexp", r"^filter\..*\.(clean|smudge|process|required)$"];
+    let said = git(repo, SHORT_TIMEOUT, &args).await?;
+    let keys = said.bytes().split(|byte| *byte == 0).filter(|key| !key.is_empty());
+    let keys = keys.map(|key| String::from_utf8_lossy(key).into_owned());
+    Ok(keys.map(|key| if key.ends_with(".required") { (key, "false") } else { (key, "") }).collect())
 }
 
 /// As [`git`] with [`SHORT_TIMEOUT`], but a failure of git is an error: "WHAT: git's message".

@@ -3,12 +3,11 @@
 //! The user's index, HEAD, stash, branches and files stay unchanged. A separate index, which starts as a copy of
 //! theirs, adds everything, including files that git is told to skip. Callers keep it for the next snapshot, so that
 //! git does not read unchanged files again.
-//! Files whose filter fails are added unfiltered. No hook runs, and no file watcher is used or started. Ignored files
+//! Files whose filter fails are added unfiltered. No hook and no file watcher runs. Ignored files
 //! and the contents of nested repositories are not in a snapshot.
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +15,7 @@ use swarm_state::ledger::DiffStat;
 
 use super::listing::hidden_files;
 use super::repo::Repo;
-use super::run::{GitOutput, LONG_TIMEOUT, ask, git, git_patient, git_with};
+use super::run::{GitOutput, LONG_TIMEOUT, ask, filters_of, git, git_patient, git_set, git_with};
 use super::{SHORT_TIMEOUT, refuse_occupied};
 use crate::error::{Error, ErrorCode, Result};
 
@@ -24,13 +23,9 @@ use crate::error::{Error, ErrorCode, Result};
 const AUTHOR: &str = "swarm";
 const ADDRESS: &str = "swarm@localhost";
 
-/// Overrides the user's settings: run no hook, use and start no file watcher, write no split index into the
-/// repository, print no advice. See a file as changed even if its modification time was set back.
-pub(super) const QUIET_OPTIONS: [&str; 16] = [
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "core.fsmonitor=false",
+/// Overrides the user's settings: write no split index into the repository, print no advice. See a file as changed
+/// even if its modification time was set back.
+pub(super) const QUIET_OPTIONS: [&str; 12] = [
     "-c",
     "core.splitIndex=false",
     "-c",
@@ -183,20 +178,33 @@ async fn write_tree(repo: &Places, own_index: &Path) -> Result<String> {
 
 async fn add_all(top: &Path, own_index: &Path) -> Result<String> {
     let own = [("GIT_INDEX_FILE", own_index.as_os_str())];
-    const ADD_COMMAND: [&str; 3] = ["add", "--all", "--ignore-errors"];
-    let mut setup = QUIET_OPTIONS.to_vec();
-    let mut added = git_with(top, LONG_TIMEOUT, &own, &[&setup[..], &ADD_COMMAND].concat()).await?;
-    let without = if !added.ok && added.mentions("filter") { without_filters(top).await? } else { vec![] };
-    if !without.is_empty() {
+    let links = links_with_repository(top, &own).await?;
+    let excluded = links.iter().map(|link| format!(":(exclude,literal){link}"));
+    let add: Vec<String> = QUIET_OPTIONS
+        .iter()
+        .chain(&["add", "--all", "--ignore-errors", "--", "."])
+        .map(|word| (*word).to_owned())
+        .chain(excluded)
+        .collect();
+    let mut added = git_with(top, LONG_TIMEOUT, &own, &add).await?;
+    let filters = if !added.ok && added.mentions("filter") { filters_of(top).await? } else { vec![] };
+    if !filters.is_empty() {
         // A required filter that fails stops `git add`. Without the filter, the files are added as they are.
-        setup.extend(without.iter().flat_map(|change| ["-c", change.as_str()]));
-        added = git_with(top, LONG_TIMEOUT, &own, &[&setup[..], &ADD_COMMAND].concat()).await?;
+        added = git_set(top, LONG_TIMEOUT, &own, &filters, &add).await?;
     }
     if added.is_fatal() {
         return Err(refused(&added));
     }
+    // The commits that are checked out in the nested repositories.
+    let update = ["update-index", "--ignore-missing", "--"];
+    let update = QUIET_OPTIONS.iter().chain(&update).copied().chain(links.iter().map(String::as_str));
+    if !links.is_empty() {
+        // One without a commit stays as it is.
+        git_with(top, SHORT_TIMEOUT, &own, &update.collect::<Vec<_>>()).await?;
+    }
     // This checks files that changed just now again, with the same filters.
-    let written = git_with(top, LONG_TIMEOUT, &own, &[&setup[..], &["write-tree"]].concat()).await?;
+    let write = [&QUIET_OPTIONS[..], &["write-tree"]].concat();
+    let written = git_set(top, LONG_TIMEOUT, &own, &filters, &write).await?;
     one(written, "cannot take a snapshot").map_err(|error| if added.ok { error } else { refused(&added) })
 }
 
@@ -234,15 +242,13 @@ async fn show_hidden(top: &Path, own: &[(&str, &OsStr)]) -> Result<()> {
     Ok(())
 }
 
-/// Settings that turn every filter of the repository into a copy.
-async fn without_filters(top: &Path) -> Result<Vec<String>> {
-    let args = ["config", "--name-only", "-z", "--get-regexp", r"^filter\..*\.(clean|process|required)$"];
-    let said = git(top, SHORT_TIMEOUT, &args).await?;
-    let keys = said.bytes().split(|byte| *byte == 0).filter(|key| !key.is_empty());
-    let keys = keys.map(|key| String::from_utf8_lossy(key).into_owned());
-    Ok(keys
-        .map(|key| if key.ends_with(".required") { format!("{key}=false") } else { format!("{key}=") })
-        .collect())
+/// The entries of an index that are nested repositories. For these, `git add` would run git in the repository, with
+/// its filters.
+async fn links_with_repository(top: &Path, own: &[(&str, &OsStr)]) -> Result<Vec<String>> {
+    let listed = git_with(top, LONG_TIMEOUT, own, &["ls-files", "-z", "--stage"]).await?;
+    let mut links = gitlinks(listed.bytes());
+    links.retain(|link| top.join(link).join(".git").exists());
+    Ok(links)
 }
 
 fn refused(said: &GitOutput) -> Error {
@@ -326,35 +332,6 @@ pub(super) fn counted(output: &[u8]) -> DiffStat {
     stat
 }
 
-/// Adds a pattern to the `info/exclude` of the repository that holds `dir`. Does nothing outside a repository.
-///
-/// # Errors
-/// When the file cannot be written.
-pub(crate) async fn exclude(dir: &Path, pattern: &str) -> Result<()> {
-    let said =
-        git(dir, SHORT_TIMEOUT, &["rev-parse", "--path-format=absolute", "--git-path", "info/exclude"])
-            .await?;
-    if !said.ok {
-        return Ok(());
-    }
-    let path = said.path();
-    let trouble = |e| Error::system(format!("cannot write '{}'", path.display()), e);
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(trouble(error)),
-    };
-    if text.lines().any(|line| line.trim() == pattern) {
-        return Ok(());
-    }
-    if let Some(dir) = path.parent() {
-        fs::create_dir_all(dir).map_err(trouble)?;
-    }
-    let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    let mut file = fs::OpenOptions::new().create(true).append(true).open(&path).map_err(trouble)?;
-    file.write_all(format!("{gap}{pattern}\n").as_bytes()).map_err(trouble)
-}
-
 /// Checks a snapshot out into a new worktree `dir` on the new branch `branch`. Returns its path.
 ///
 /// # Errors
@@ -378,9 +355,7 @@ pub(crate) async fn restore(
             .hint("it may be an earlier restore: look at it, or choose another one with --branch"));
     }
     let args = [
-        OsStr::new("-c"),
-        "core.hooksPath=/dev/null".as_ref(),
-        "worktree".as_ref(),
+        OsStr::new("worktree"),
         "add".as_ref(),
         "-b".as_ref(),
         branch.as_ref(),

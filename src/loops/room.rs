@@ -39,11 +39,11 @@ pub(super) struct Room {
     /// Holds nothing but the checkout.
     container: PathBuf,
     /// The top of the checkout. Its name is that of the tree's top.
-    top: PathBuf,
+    pub(super) top: PathBuf,
     /// The worker's directory in it.
     pub(super) cwd: PathBuf,
     /// The top of the agent's tree, in each form in which a command may contain it.
-    origins: Vec<PathBuf>,
+    pub(super) origins: Vec<PathBuf>,
     /// Files that the checks in the room may not change, relative to `cwd`, with their hashes.
     watched: BTreeMap<PathBuf, String>,
 }

@@ -12,8 +12,11 @@ use tokio::time::Instant;
 
 use super::room::Room;
 use super::run::LoopRun;
-use crate::checks::{CheckPlan, KEPT_OUTPUT_BYTES, OnCheckStep, Step};
+use crate::checks::{CheckJail, CheckPlan, KEPT_OUTPUT_BYTES, OnCheckStep, Step};
 use crate::error::{Error, Result};
+
+/// The beginning of the names of files for the held-out checks.
+const HELD_OUT: &str = "held-out";
 
 /// The gates of one iteration that need a room.
 pub(super) struct RoomTrial<'a> {
@@ -146,6 +149,11 @@ impl RoomTrial<'_> {
         };
         let folder = loop_run.iteration_dir(self.iteration);
         crate::paths::private_dir(&folder)?;
+        let origin = room.origins.first().map(PathBuf::as_path);
+        let jail = loop_run.jail.as_deref().map(|jail| match stem.starts_with(HELD_OUT) {
+            true => jail.for_held_out(commands),
+            false => jail.clone(),
+        });
         let plan = CheckPlan {
             commands: &moved,
             cwd: &room.cwd,
@@ -157,6 +165,7 @@ impl RoomTrial<'_> {
             folder: &folder,
             stem,
             on_step: &told,
+            jail: jail.as_ref().map(|jail| CheckJail { jail, tree: Some(&room.top), origin }),
         };
         let mut results = plan.run().await?;
         for (result, command) in results.iter_mut().zip(commands) {
@@ -169,7 +178,7 @@ impl RoomTrial<'_> {
 /// The beginning of the names of the files with the output.
 pub(super) fn stem(layer: Layer) -> &'static str {
     match layer {
-        Layer::HeldOut => "held-out",
+        Layer::HeldOut => HELD_OUT,
         Layer::RedReplay => "replay",
         _ => "clean",
     }

@@ -17,7 +17,9 @@ use swarm_state::profiles::Profile;
 use swarm_state::transcript::Account;
 use tokio::time::{Instant, sleep_until};
 
+use crate::checks::CheckJail;
 use crate::error::{Error, Result};
+use crate::sandbox::Jail;
 use crate::signed::{Purpose, SigningKey};
 use crate::store::{read_bounded, write_unsynced};
 
@@ -44,6 +46,8 @@ pub(crate) struct LoopRun {
     pub cwd: PathBuf,
     /// The environment of checks.
     pub env: Arc<BTreeMap<String, String>>,
+    /// The sandbox of the checks.
+    pub jail: Option<Arc<Jail>>,
     /// The gates.
     pub gates: Gates,
     /// The agent's profile.
@@ -93,6 +97,11 @@ impl LoopRun {
     /// The folder of an iteration; 0 is the baseline's.
     pub(crate) fn iteration_dir(&self, iteration: u32) -> PathBuf {
         self.folder.join("iterations").join(format!("{iteration:04}"))
+    }
+
+    /// The sandbox of checks in the agent's tree.
+    pub(super) fn check_jail(&self) -> Option<CheckJail<'_>> {
+        self.jail.as_deref().map(|jail| CheckJail { jail, tree: None, origin: None })
     }
 
     /// The result of an iteration; `None` if it has not ended or does not exist.

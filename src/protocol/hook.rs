@@ -3,6 +3,8 @@
 //! Part of [the protocol](super), which says what may change. A call describes what happened, not which event of
 //! which CLI it was: the process in the hook translates that.
 
+use std::net::IpAddr;
+
 use serde::{Deserialize, Serialize};
 use swarm_state::engine::HookSignal;
 
@@ -38,6 +40,12 @@ pub enum HookNews {
     Prompt,
     /// The agent is working.
     Working,
+    /// The agent used a tool.
+    ToolUsed {
+        /// How full the agent's context is, in percent; absent if unknown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<u8>,
+    },
     /// The agent's turn has ended.
     TurnOver,
     /// The agent has waited for a person for a while.
@@ -49,6 +57,19 @@ pub enum HookNews {
     },
     /// The agent's context is full and will be compacted.
     ContextSpent,
+    /// The proxy of the sandbox refused a host that is not allowed.
+    HostRefused {
+        /// The host, as `swarm allow` accepts it.
+        host: String,
+        /// Its address in a private network, if that is the reason.
+        #[serde(default)]
+        private: Option<IpAddr>,
+    },
+    /// The guard stopped a tool call of the agent.
+    Denied {
+        /// The command or the file, and the class of the danger.
+        what: String,
+    },
     /// The agent waits for a person.
     Asks {
         /// The agent's question or request, as text.
@@ -61,15 +82,21 @@ pub enum HookNews {
 pub struct HookHeard {
     /// The report was about the worker's own agent and was used.
     pub heard: bool,
+    /// The percentage of its context that the agent's iteration may use; absent without a limit, and in the answer to
+    /// other events than `tool_used`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_context: Option<u8>,
 }
 
 impl HookNews {
     /// For the engine; `None` for what it does not decide by.
     pub fn heard(&self) -> Option<HookSignal> {
         match self {
-            Self::Session { .. } => None,
+            Self::HostRefused { .. } | Self::Session { .. } => None,
             Self::Prompt => Some(HookSignal::Prompt),
             Self::Working => Some(HookSignal::Working),
+            Self::ToolUsed { context } => Some(HookSignal::ToolUsed(*context)),
+            Self::Denied { .. } => Some(HookSignal::ToolUsed(None)),
             Self::TurnOver => Some(HookSignal::TurnOver),
             Self::Idle => Some(HookSignal::Idle),
             Self::ApiError { message } => Some(HookSignal::ApiError(message.clone())),
@@ -84,6 +111,7 @@ impl From<HookSignal> for HookNews {
         match heard {
             HookSignal::Prompt => Self::Prompt,
             HookSignal::Working => Self::Working,
+            HookSignal::ToolUsed(context) => Self::ToolUsed { context },
             HookSignal::TurnOver => Self::TurnOver,
             HookSignal::Idle => Self::Idle,
             HookSignal::ApiError(message) => Self::ApiError { message },

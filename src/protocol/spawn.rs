@@ -7,11 +7,13 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use swarm_state::budget::Budgets;
+use swarm_state::caps::Caps;
 use swarm_state::gates::Gates;
 use swarm_state::model::{
     PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec, WorkerName, default_question_timeout, is_default,
 };
 use swarm_state::profiles::Profile;
+use swarm_state::sandbox::SandboxSpec;
 use swarm_state::spec::{Prompt, ReviewerSpec, WorktreeSpec};
 
 use super::workers::WorkerView;
@@ -65,6 +67,12 @@ pub struct SpawnParams {
     /// The worker that coordinates this one. When it is killed, so is this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<WorkerName>,
+    /// The resource caps; absent for none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub caps: Caps,
+    /// Run it and its checks in this sandbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxSpec>,
 }
 
 /// The input of the coordinator of `--jobs`, on its standard input.

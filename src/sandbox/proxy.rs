@@ -7,7 +7,8 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+/// The name of the socket in its directory.
+pub(super) const SOCKET_NAME: &str = "socket";
 /// The time for a request's head, for resolving a name, and for a connection to one address.
 const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 /// The maximum size of a request's head.
@@ -44,17 +47,15 @@ pub(crate) trait ProxyRules: Send + Sync + 'static {
 pub(crate) struct Proxy(JoinHandle<()>);
 
 impl Proxy {
-    /// Serves on `socket`, which is replaced.
+    /// Serves on a socket in `dir`, which must have none.
     ///
     /// # Errors
     /// The socket cannot be made.
-    pub(crate) fn start(socket: &Path, rules: Arc<dyn ProxyRules>) -> io::Result<Self> {
-        if let Err(error) = std::fs::remove_file(socket)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            return Err(error);
-        }
-        let listener = UnixListener::bind(socket)?;
+    pub(crate) fn start(dir: &Path, rules: Arc<dyn ProxyRules>) -> io::Result<Self> {
+        // The name of a socket is short, and the path of `dir` may be long.
+        let opened = std::fs::File::open(dir)?;
+        let short = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+        let listener = UnixListener::bind(short.join(SOCKET_NAME))?;
         Ok(Self(tokio::spawn(serve(listener, rules))))
     }
 }

@@ -40,7 +40,7 @@ pub(super) enum KeyKind {
 }
 
 /// Every key of `[agents.NAME]`, the field of [`Profile`] that it sets, and its type.
-pub(super) const KEYS: [(&str, &str, KeyKind); 31] = [
+pub(super) const KEYS: [(&str, &str, KeyKind); 38] = [
     ("commands", "commands", KeyKind::Texts),
     ("one_shot", "one_shot", KeyKind::Texts),
     ("bare_one_shot", "bare_one_shot", KeyKind::Flag),
@@ -59,6 +59,13 @@ pub(super) const KEYS: [(&str, &str, KeyKind); 31] = [
     ("permission_files", "permission_files", KeyKind::Texts),
     ("unattended_args", "unattended_args", KeyKind::Texts),
     ("root_variable", "root_variable", KeyKind::Text),
+    ("state_dirs", "state_dirs", KeyKind::Texts),
+    ("state_locked", "state_locked", KeyKind::Texts),
+    ("state_readable", "state_readable", KeyKind::Texts),
+    ("state_copies", "state_copies", KeyKind::Texts),
+    ("hosts", "hosts", KeyKind::Texts),
+    ("sandbox_flags", "sandbox_flags", KeyKind::Texts),
+    ("sandbox_args", "sandbox_args", KeyKind::Texts),
     ("prompt_via", "interactive_via", KeyKind::Via),
     ("interactive_via", "interactive_via", KeyKind::Via),
     ("one_shot_via", "one_shot_via", KeyKind::Via),

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 
+use swarm_state::caps::Caps;
+
 use super::*;
 
 #[test]
@@ -14,6 +16,10 @@ fn a_launch_is_private_and_read_once() {
         cwd: "/".into(),
         stdin: None,
         end_leftovers: true,
+        caps: Caps { memory: Some(16 << 20), ..Caps::default() },
+        sandboxed: false,
+        proxy: None,
+        placeholders: vec![],
     };
     assert!(!format!("{spec:?}").contains("s3cr3t"));
     spec.write(dir.path()).unwrap();
@@ -37,6 +43,10 @@ fn a_withdrawn_launch_starts_nothing() {
         cwd: "/".into(),
         stdin: None,
         end_leftovers: true,
+        caps: Caps::default(),
+        sandboxed: false,
+        proxy: None,
+        placeholders: vec![],
     };
     spec.write(dir.path()).unwrap();
     assert!(withdraw_launch(dir.path()));

@@ -123,6 +123,27 @@ impl From<AllowedHost> for String {
     }
 }
 
+/// Package registries and code hosts by a short name, with their hosts.
+const REGISTRIES: [(&str, &[&str]); 6] = [
+    ("cargo", &["index.crates.io", "static.crates.io", "crates.io"]),
+    ("debian", &["deb.debian.org", "security.debian.org"]),
+    ("github", &["github.com", "api.github.com", "codeload.github.com", "*.githubusercontent.com"]),
+    ("go", &["proxy.golang.org", "sum.golang.org"]),
+    ("npm", &["registry.npmjs.org"]),
+    ("pypi", &["pypi.org", "files.pythonhosted.org"]),
+];
+
+/// Reads an entry of the list, or the short name of a registry, which stands for several entries.
+///
+/// # Errors
+/// A message for people.
+pub fn parse_hosts(text: &str) -> Result<Vec<AllowedHost>, String> {
+    match REGISTRIES.iter().find(|(name, _)| *name == text) {
+        Some((_, hosts)) => hosts.iter().map(|host| host.parse()).collect(),
+        None => text.parse().map(|host| vec![host]),
+    }
+}
+
 /// Why the proxy refuses a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {

@@ -9,15 +9,18 @@
 //! rows at the end are gone, so `\Z` is the end of what is written. An agent's answer may quote any phrase:
 //! a marker therefore also names the shape around it (the selected option, the rows down to the end).
 
+mod command;
 mod dialogs;
 mod profile;
 mod rows;
+mod sandbox;
 #[cfg(test)]
 mod tests;
 
-pub use dialogs::{common_permission, common_startup};
-pub use profile::{HookStyle, Marker, Profile};
+pub use dialogs::{Marker, common_permission, common_startup};
+pub use profile::{HookStyle, Profile};
 use profile::{base_name, program};
+pub use sandbox::SandboxProfile;
 
 /// All rows; the last is [`Profile::generic`].
 pub fn table() -> Vec<Profile> {

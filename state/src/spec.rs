@@ -10,11 +10,13 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Budgets;
+use crate::caps::Caps;
 use crate::gates::Gates;
 use crate::model::{
     PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec, WorkerName, default_question_timeout, is_default,
 };
 use crate::profiles::Profile;
+use crate::sandbox::SandboxSpec;
 
 /// The worktree that the user requested with `--worktree`, `--branch`, `--worktree-dir`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,6 +84,12 @@ pub struct WorkerSpec {
     /// The worker that coordinates this one. When it is killed, so is this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<WorkerName>,
+    /// Its resource caps.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub caps: Caps,
+    /// The sandbox that it and its checks run in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxSpec>,
 }
 
 impl WorkerSpec {
@@ -107,6 +115,8 @@ impl WorkerSpec {
             ralph: None,
             restart: None,
             parent: None,
+            caps: Caps::default(),
+            sandbox: None,
         }
     }
 }

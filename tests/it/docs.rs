@@ -73,6 +73,7 @@ fn pages_list_the_exit_codes() {
         "3    The daemon",
         "4    The client",
         "5    A wait",
+        "6    The sandbox",
     ] {
         assert!(pages["swarm.1"].contains(code), "{code}");
     }
@@ -250,11 +251,12 @@ fn config_page_has_every_key_in_its_section() {
 }
 
 /// The pages that are written by hand.
-const HAND_WRITTEN: [&str; 7] = [
+const HAND_WRITTEN: [&str; 8] = [
     "swarm-config.5",
     "swarm-json.7",
     "swarm-promises.7",
     "swarm-protocol.7",
+    "swarm-sandbox.7",
     "swarm-session.7",
     "swarm-state.5",
     "swarm-troubleshooting.7",

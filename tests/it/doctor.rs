@@ -159,7 +159,8 @@ fn a_missing_git_is_a_warning() {
     let dir = programs(&w, &["tmux"]);
     w.set("PATH", dir.display().to_string());
     let found = doctor(&w);
-    found.only(&["git"]);
+    found.only(&["git", "sandbox"]);
+    assert!(found.has("sandbox", "warn", "bwrap is not installed").contains("apt install bubblewrap"));
     assert!(found.has("git", "warn", "only worktrees").contains("install git"));
     assert_eq!(found.code, Some(0));
 }
@@ -445,6 +446,15 @@ fn settings_that_cannot_be_read_are_found() {
     let w = World::new();
     w.write("swarm.toml", "[ralph]\nmax_iterations = \"many\"\n");
     doctor(&w).has("settings", "fail", "swarm.toml");
+}
+
+#[test]
+fn a_guard_that_is_off_is_found() {
+    let w = World::new();
+    doctor(&w).has("guard", "ok", "(0 allowed patterns)");
+    fs::create_dir_all(w.path("home/.config/swarm")).unwrap();
+    fs::write(w.path("home/.config/swarm/config.toml"), "[guard]\noff = true\n").unwrap();
+    doctor(&w).has("guard", "warn", "it is off");
 }
 
 #[test]

@@ -64,7 +64,7 @@ const VERBS: [(&str, &str); 36] = [
 const LINES: [&str; 7] = ["clean", "events", "kill", "ralph pause", "ralph resume", "send", "wait"];
 
 /// Verbs that print nothing that a program would read.
-const WITHOUT_JSON: [&str; 21] = [
+const WITHOUT_JSON: [&str; 22] = [
     "attach",
     "completions",
     "config check",
@@ -77,6 +77,7 @@ const WITHOUT_JSON: [&str; 21] = [
     "eof",
     "hooks install",
     "hooks uninstall",
+    "allow",
     "interrupt",
     "plugin install",
     "plugin uninstall",

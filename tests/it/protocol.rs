@@ -127,10 +127,11 @@ fn refusals_keep_their_shape_and_words() {
             | ErrorCode::Version
             | ErrorCode::System
             | ErrorCode::Internal
-            | ErrorCode::Usage => {}
+            | ErrorCode::Usage
+            | ErrorCode::Sandbox => {}
         }
     }
-    assert_eq!(codes.len(), 10);
+    assert_eq!(codes.len(), 11);
 }
 
 /// How many kinds of notices there are; to be raised with each new one.

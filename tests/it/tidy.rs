@@ -99,6 +99,8 @@ fn few_modules_start_processes() {
             "src/git/",
             "src/checks.rs",
             "src/wrapper.rs",
+            "src/wrapper/caps.rs",
+            "src/sandbox/",
             "src/client/connect/start.rs",
             "src/client/verbs/attach.rs",
             "src/client/verbs/config_edit.rs",

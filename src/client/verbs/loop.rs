@@ -112,6 +112,7 @@ fn budgets(typed: BudgetArgs, defaults: &LoopDefaults) -> BudgetArgs {
     BudgetArgs {
         max_cost: typed.max_cost.or(defaults.max_cost),
         max_time: typed.max_time.or(defaults.max_time),
+        max_context: typed.max_context.or(defaults.max_context),
         ..typed
     }
 }
@@ -202,6 +203,8 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
         gates,
         budgets: budgets(args.budgets, &settings.ralph_loop),
         worktree: args.worktree,
+        caps: args.caps,
+        sandbox: args.sandbox,
         cmd,
     })
 }

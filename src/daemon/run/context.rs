@@ -16,6 +16,7 @@ use crate::daemon::helper::Helper;
 use crate::daemon::messages::{Input, RunReport};
 use crate::error::Result;
 use crate::marks;
+use crate::sandbox::{Jail, named_files};
 use crate::store::Store;
 use crate::tmux::{PANE_TERM, Tmux};
 
@@ -88,6 +89,21 @@ impl RunContext {
         env.extend(self.marks().map(|(key, value)| (key.to_owned(), value)));
         env.insert("TERM".into(), PANE_TERM.into());
         env
+    }
+
+    /// The sandbox of the worker; `None` if it has none.
+    pub(crate) fn jail(&self, spec: &WorkerSpec) -> Option<Jail> {
+        let sandbox = spec.sandbox.clone()?;
+        let mut jail = Jail::new(sandbox, self.name.as_str(), self.store.paths(), self.helper.path());
+        jail.tmux_socket = spec.tmux_socket.as_ref().map(|_| self.tmux.socket_path());
+        jail.named = named_files(spec.cmd.iter().map(String::as_str));
+        if let Some(gates) = spec.ralph.as_ref().map(|ralph| &ralph.gates) {
+            // The agent may not see the files of the held-out checks.
+            let commands = gates.checks.iter().chain(&gates.rooms.setup);
+            jail.named.extend(named_files(commands.flat_map(|command| command.split_whitespace())));
+            jail.hidden.clone_from(&gates.rooms.hidden);
+        }
+        Some(jail)
     }
 
     /// The folder of a run.

@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use swarm_state::engine::{Effect, Ended, Event, SpawnError};
 use swarm_state::model::{Pane, PromptVia, Run, Worktree};
-use swarm_state::spec::WorkerSpec;
+use swarm_state::profiles::Profile;
+use swarm_state::sandbox::SandboxNet;
+use swarm_state::spec::{Prompt, WorkerSpec};
+use swarm_state::tasks::gate::TaskGate;
 use tokio::sync::mpsc;
 
 use crate::daemon::crash;
@@ -20,7 +23,10 @@ use crate::daemon::run::hook_reports::HookRecord;
 use crate::daemon::run::{delivery, exit, finish, input, iteration, remove_worktree};
 use crate::error::{Error, ErrorCode, Result, sentence};
 use crate::hooks::passed::Launch;
-use crate::protocol::{Empty, Sent};
+use crate::loops::refuse_uncommitted_list;
+use crate::protocol::{Empty, Sent, StoriesPlan};
+use crate::sandbox::hosts::{self, PaneProxy};
+use crate::sandbox::{Inmate, Jail};
 use crate::tmux::{Health, NewWindow};
 use crate::wrapper::{self, LaunchSpec};
 use crate::{git, procs};
@@ -205,6 +211,9 @@ async fn spawn(
     }
     launch.env.insert("SWARM_RUN".into(), run.to_string());
     pass_hooks(context, spec, &dir, &mut launch);
+    if let Some(jail) = context.jail(spec) {
+        launch = enter_sandbox((jail, run), spec.profile.clone(), &dir, launch).await.map_err(other)?;
+    }
     if let (Some(iteration), Some(prompt)) = (iteration, &prompt) {
         let kept = context.store.write_iteration_file(&context.name, iteration.number, "contract.md", prompt);
         kept.map_err(other)?;
@@ -226,11 +235,20 @@ async fn spawn(
     };
     let pane = make_window(context, &window).await.map_err(other)?;
     if has_read_launch(&dir, &pane).await {
+        warn_of_caps(context, run, spec, &dir);
         return Ok(pane);
     }
     // The sweep closes the dead pane if this fails.
     drop(context.tmux.close(&pane).await);
     Err(SpawnError::Helper(exit::wrapper_failure(program)))
+}
+
+/// Reports the caps that are not enforced as requested, once for each worker.
+fn warn_of_caps(context: &RunContext, run: Run, spec: &WorkerSpec, dir: &Path) {
+    let shortfall = wrapper::caps_in_force(dir).and_then(|in_force| spec.caps.shortfall(&in_force));
+    if let Some(warning) = shortfall.filter(|_| run == Run(1)) {
+        context.report(RunReport::Begun(vec![warning]));
+    }
 }
 
 /// Waits until the wrapper in a pane has read the launch file. Returns false if it ended before. After the timeout it
@@ -265,6 +283,9 @@ async fn tree(
         context.report(RunReport::WorktreeMade(begun.clone()));
         return Ok(begun.path);
     }
+    if let Some(gate) = planned_list(spec) {
+        refuse_uncommitted_list(&spec.cwd, &gate).await?;
+    }
     let note = |worktree: &Worktree| store.note_worktree(name, run, worktree);
     let made = match git::create_noted_worktree(&spec.cwd, name, wanted, note).await {
         Ok(made) => made,
@@ -282,6 +303,18 @@ async fn tree(
         context.report(RunReport::Warning(note));
     }
     Ok(path)
+}
+
+/// The task list of a loop, or of the coordinator of its stories. That of a single story is on their branch.
+fn planned_list(spec: &WorkerSpec) -> Option<TaskGate> {
+    let gate = match (&spec.ralph, &spec.prompt) {
+        (Some(ralph), _) => ralph.gates.tasks.clone(),
+        (None, Prompt::Text(plan)) if spec.cmd.last().is_some_and(|word| word == "__stories") => {
+            serde_json::from_str::<StoriesPlan>(plan).ok()?.child.ralph?.gates.tasks
+        }
+        (None, _) => None,
+    };
+    gate.filter(|gate| gate.story.is_none())
 }
 
 /// Creates the window. Waits for a tmux that does not answer, which may have created the window meanwhile.
@@ -346,13 +379,59 @@ fn launch_spec(
     }
     // Processes that a run leaves behind would disturb the next run.
     let end_leftovers = spec.ralph.is_some() || spec.restart.is_some();
-    Ok(LaunchSpec { argv, env, cwd: cwd.to_owned(), stdin, end_leftovers })
+    let sandboxed = spec.sandbox.is_some();
+    if sandboxed {
+        argv = spec.profile.command_without_sandbox(&argv);
+    }
+    Ok(LaunchSpec {
+        argv,
+        env,
+        cwd: cwd.to_owned(),
+        stdin,
+        end_leftovers,
+        caps: spec.caps,
+        sandboxed,
+        proxy: None,
+        placeholders: vec![],
+    })
+}
+
+/// Puts the agent into its sandbox.
+async fn enter_sandbox(
+    (jail, run): (Jail, Run),
+    profile: Profile,
+    dir: &Path,
+    mut launch: LaunchSpec,
+) -> Result<LaunchSpec> {
+    let settings = dir.join(crate::hooks::passed::SETTINGS_FILE);
+    if jail.spec.net == SandboxNet::Allow {
+        let cannot = |error| Error::system("cannot prepare the proxy of the sandbox", error);
+        hosts::prepare(&dir.join(hosts::PROXY_DIR)).map_err(cannot)?;
+        hosts::write_hosts(dir, &jail.spec.hosts).map_err(cannot)?;
+        let (worker, daemon) = (jail.worker.clone(), jail.paths.socket());
+        launch.proxy = Some(PaneProxy { dir: dir.to_owned(), daemon, worker, run: run.0 });
+    }
+    let entering = tokio::task::spawn_blocking(move || {
+        let entrance = jail.open(Inmate {
+            cwd: &launch.cwd,
+            tree: None,
+            profile: Some(&profile),
+            origin: None,
+            proxy: launch.proxy.as_ref().map(|proxy| proxy.dir.join(hosts::PROXY_DIR)),
+            settings: Some(settings),
+            env: &mut launch.env,
+        })?;
+        launch.argv.splice(0..0, entrance.argv);
+        launch.placeholders = entrance.placeholders;
+        Ok(launch)
+    });
+    entering.await.map_err(|e| Error::system("cannot prepare the sandbox", e))?
 }
 
 /// Passes swarm's hooks to the agent. Without hooks, swarm relies on the screen alone.
 fn pass_hooks(context: &RunContext, spec: &WorkerSpec, dir: &Path, launch: &mut LaunchSpec) {
-    let LaunchSpec { argv, env, cwd, .. } = launch;
-    let passing = Launch { profile: &spec.profile, argv, env, cwd };
+    let LaunchSpec { argv, env, cwd, sandboxed, .. } = launch;
+    let passing = Launch { profile: &spec.profile, argv, env, cwd, sandboxed: *sandboxed };
     if let Err(error) = passing.pass(context.helper.path(), dir) {
         context.report(RunReport::Warning(format!("swarm's hooks were not passed to the agent: {error}")));
     }

@@ -137,6 +137,7 @@ impl Supervisor {
 async fn remove_files(store: Arc<Store>, name: WorkerName) -> Result<()> {
     let remove = move || {
         store.remove_run_dirs(&name)?;
+        crate::sandbox::remove_private(store.paths(), name.as_str());
         for dir in loop_dirs(&store, &name) {
             store.remove_ralph_dir(&dir)?;
         }

@@ -36,13 +36,13 @@ impl World {
         let rules = Arc::new(Recording { list, refused: Mutex::default() });
         let dir = tempfile::tempdir().unwrap();
         let shared: Arc<dyn ProxyRules> = rules.clone();
-        let proxy = Proxy::start(&dir.path().join("proxy"), shared).unwrap();
+        let proxy = Proxy::start(dir.path(), shared).unwrap();
         Self { rules, dir, _proxy: proxy }
     }
 
     /// Sends a request, and returns all that comes back.
     async fn ask(&self, request: &str) -> String {
-        let mut stream = UnixStream::connect(self.dir.path().join("proxy")).await.unwrap();
+        let mut stream = UnixStream::connect(self.dir.path().join(SOCKET_NAME)).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = vec![];
         let _ = stream.read_to_end(&mut answer).await;

@@ -175,6 +175,16 @@ fn entries_are_written_as_they_are_read() {
     }
 }
 
+#[test]
+fn a_registry_stands_for_its_hosts() {
+    for (name, hosts) in REGISTRIES {
+        let read: Vec<String> = parse_hosts(name).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(read, hosts, "{name}");
+    }
+    assert_eq!(parse_hosts("a.example").unwrap(), ["a.example".parse().unwrap()]);
+    assert!(parse_hosts("a b").is_err());
+}
+
 proptest! {
     #[test]
     fn no_text_is_both_refused_and_admitted(text in "\\PC{0,40}") {

@@ -1,6 +1,15 @@
 //! The shapes of dialogs, and those dialogs that any agent may show.
 
-use super::profile::Marker;
+use serde::{Deserialize, Serialize};
+
+/// A screen marker: a regular expression (one match is enough) and what it means to a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marker {
+    /// The pattern, in [`crate::pattern::Pattern`]'s syntax.
+    pub pattern: String,
+    /// Its meaning, as `status` shows it ("trust dialog").
+    pub what: String,
+}
 
 /// At most so many more rows, then the end of what is written.
 pub(super) fn end(rows: usize) -> String {
@@ -67,4 +76,9 @@ pub fn common_permission() -> Vec<Marker> {
             "a question to be answered with yes or no",
         ),
     ]
+}
+
+/// A list of texts.
+pub(super) fn words(list: &[&str]) -> Vec<String> {
+    list.iter().map(|&word| word.to_owned()).collect()
 }

@@ -2,18 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::dialogs::Marker;
+use super::sandbox::SandboxProfile;
 use crate::model::{PromptVia, is_default};
 use crate::outage::Wording;
 use crate::transcript::{Account, Usage};
-
-/// A screen marker: a regular expression (one match is enough) and what it means to a person.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Marker {
-    /// The pattern, in [`crate::pattern::Pattern`]'s syntax.
-    pub pattern: String,
-    /// Its meaning, as `status` shows it ("trust dialog").
-    pub what: String,
-}
 
 /// The facts about one agent CLI that swarm uses. A field that is left out has the generic row's value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +78,9 @@ pub struct Profile {
     /// How swarm passes hooks to it.
     #[serde(skip_serializing_if = "is_default")]
     pub hooks: HookStyle,
+    /// Its needs in a sandbox.
+    #[serde(flatten)]
+    pub sandbox: SandboxProfile,
     /// The flag that names the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_flag: Option<String>,
@@ -162,6 +158,7 @@ impl Profile {
             root_variable: None,
             permission_files: vec![],
             hooks: HookStyle::Off,
+            sandbox: SandboxProfile::default(),
             model_flag: None,
             ready: [
                 // Alone in its row, with a footer or a clock of at most four rows below it.
@@ -352,19 +349,6 @@ impl Profile {
         let at = self.place_of_flags(&cmd);
         cmd.splice(at..at, self.unattended_args.iter().cloned());
         cmd
-    }
-
-    /// Returns the index for a flag that the subcommand must accept too: directly after the program and its subcommand.
-    /// A flag that makes the program run once, such as `-p`, may be followed by its value.
-    pub fn place_of_flags(&self, cmd: &[String]) -> usize {
-        let is_subcommand = |arg: &String| !arg.starts_with('-') && self.one_shot.contains(arg);
-        let after = cmd.iter().take_while(|arg| *arg != "--").position(is_subcommand);
-        after.unwrap_or_else(|| program(cmd)).saturating_add(1).min(cmd.len())
-    }
-
-    /// Returns the index at which a flag can be inserted directly after the program.
-    pub fn place_of_program(&self, cmd: &[String]) -> usize {
-        program(cmd).saturating_add(1).min(cmd.len())
     }
 
     /// The command with a session id, where it takes one: right behind the program, before any prompt.

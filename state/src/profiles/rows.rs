@@ -1,17 +1,14 @@
 //! The rows: one function a CLI. Markers were taken from screens of the versions named there, unless the
 //! comment says otherwise.
 
-use super::dialogs::{dialog, end, marker};
-use super::profile::{HookStyle, Marker, Profile};
+use super::dialogs::{Marker, dialog, end, marker, words};
+use super::profile::{HookStyle, Profile};
+use super::sandbox;
 use crate::model::PromptVia;
 use crate::outage::{OutageKind, Wording};
 
 pub(super) fn table() -> Vec<Profile> {
     vec![claude(), codex(), opencode(), gemini(), qwen(), aider(), Profile::generic()]
-}
-
-fn words(list: &[&str]) -> Vec<String> {
-    list.iter().map(|&word| word.to_owned()).collect()
 }
 
 /// Claude Code 2.1. With a terminal on stdout and a prompt on stdin it opens its screen and stays, so an
@@ -28,6 +25,7 @@ fn claude() -> Profile {
     Profile {
         name: "claude".into(),
         commands: words(&["claude"]),
+        sandbox: sandbox::claude(),
         one_shot: words(&["-p", "--print"]),
         bare_one_shot: true,
         model_flag: Some("--model".into()),
@@ -84,6 +82,7 @@ fn codex() -> Profile {
     Profile {
         name: "codex".into(),
         commands: words(&["codex"]),
+        sandbox: sandbox::codex(),
         hooks: HookStyle::Codex,
         // Without one of them, `exec` may only read files, and the interactive command asks.
         unattended_args: words(&["--dangerously-bypass-approvals-and-sandbox"]),
@@ -137,6 +136,7 @@ fn opencode() -> Profile {
     Profile {
         name: "opencode".into(),
         commands: words(&["opencode"]),
+        sandbox: sandbox::opencode(),
         one_shot: words(&["run"]),
         bare_one_shot: true,
         // Its plain argument is a directory.
@@ -192,6 +192,7 @@ fn gemini() -> Profile {
     Profile {
         name: "gemini".into(),
         commands: words(&["gemini"]),
+        sandbox: sandbox::gemini("~/.gemini"),
         one_shot: words(&["-p", "--prompt"]),
         one_shot_takes_prompt: true,
         arg_flag: Some("--prompt".into()),
@@ -237,6 +238,7 @@ fn qwen() -> Profile {
     Profile {
         name: "qwen".into(),
         commands: words(&["qwen"]),
+        sandbox: sandbox::gemini("~/.qwen"),
         permission_files: words(&[".qwen/settings.json", "~/.qwen/settings.json"]),
         ready: vec![format!("{input}{}", end(6))],
         input: vec![format!("{input}{}", end(10))],
@@ -260,6 +262,7 @@ fn aider() -> Profile {
     Profile {
         name: "aider".into(),
         commands: words(&["aider"]),
+        sandbox: sandbox::aider(),
         model_flag: Some("--model".into()),
         one_shot: words(&["--message", "--msg", "-m", "--message-file", "-f"]),
         interactive_via: PromptVia::Arg,

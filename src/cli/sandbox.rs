@@ -1,0 +1,107 @@
+//! The options for the sandbox of a worker.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum};
+use swarm_state::model::WorkerName;
+use swarm_state::network::{AllowedHost, parse_hosts};
+use swarm_state::sandbox::{SandboxNet, SandboxWish};
+
+/// The sandbox.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Isolation")]
+pub struct SandboxArgs {
+    /// Sandbox: docker, bwrap, none or auto [default: none]
+    ///
+    /// The agent and the checks run in the sandbox.
+    ///
+    /// They can write the working tree, their own temporary files and caches, and of git's directory what commits need.
+    /// Your home directory, keys, sockets and other processes are hidden. --sandbox without a value means docker. The
+    /// default is that of the settings, then auto with --ralph-dir, otherwise none. swarm-sandbox(7) describes what a
+    /// sandbox protects.
+    #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = "docker", value_enum, hide_possible_values = true)]
+    pub sandbox: Option<Wish>,
+    /// Network of the sandbox [default: on]
+    #[arg(hide_short_help = true, long, value_name = "NET", value_enum)]
+    pub net: Option<Net>,
+    /// Host for --net allow, or cargo, debian, github, go, npm, pypi
+    ///
+    /// Repeatable. The agent's own API hosts are always allowed. HOST is a name, *.NAME for all names below it, or an
+    /// address, with :PORT if the port is not 80 or 443. A name that leads to an address in a private network is
+    /// refused. swarm allow(1) adds hosts to a running worker.
+    #[arg(hide_short_help = true, long, value_name = "HOST", value_parser = HostList::parse)]
+    pub allow_host: Vec<HostList>,
+    /// Further path that the sandbox may write (repeatable)
+    #[arg(hide_short_help = true, long, value_name = "PATH")]
+    pub sandbox_rw: Vec<PathBuf>,
+    /// Further path that the sandbox may read (repeatable)
+    #[arg(hide_short_help = true, long, value_name = "PATH")]
+    pub sandbox_ro: Vec<PathBuf>,
+}
+
+/// The hosts that one value stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostList(pub Vec<AllowedHost>);
+
+impl HostList {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        parse_hosts(text).map(Self)
+    }
+}
+
+/// `swarm allow`
+#[derive(Debug, Args)]
+pub struct Allow {
+    /// Worker name
+    pub name: WorkerName,
+    /// Hosts, or cargo, debian, github, go, npm, pypi
+    #[arg(required = true, value_name = "HOST", value_parser = HostList::parse)]
+    pub hosts: Vec<HostList>,
+}
+
+/// [`SandboxWish`] as an option's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wish(pub SandboxWish);
+
+impl ValueEnum for Wish {
+    fn value_variants<'a>() -> &'a [Self] {
+        const {
+            &[
+                Self(SandboxWish::Docker),
+                Self(SandboxWish::Bwrap),
+                Self(SandboxWish::None),
+                Self(SandboxWish::Auto),
+            ]
+        }
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self.0 {
+            SandboxWish::Docker => "Docker Sandbox, or an error",
+            SandboxWish::Bwrap => "bubblewrap, or an error",
+            SandboxWish::None => "No sandbox",
+            SandboxWish::Auto => "The first of them that works here, or none with a warning",
+        };
+        Some(PossibleValue::new(self.0.as_str()).help(help))
+    }
+}
+
+/// [`SandboxNet`] as an option's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Net(pub SandboxNet);
+
+impl ValueEnum for Net {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self(SandboxNet::On), Self(SandboxNet::Off), Self(SandboxNet::Allow)]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self.0 {
+            SandboxNet::On => "The network of this machine",
+            SandboxNet::Off => "Only the sandbox's own loopback",
+            SandboxNet::Allow => "The same, and allowed hosts through a proxy",
+        };
+        Some(PossibleValue::new(self.0.as_str()).help(help))
+    }
+}

@@ -1,0 +1,88 @@
+//! The sandbox of a worker as data, and a command that is to run in it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use swarm_state::profiles::Profile;
+use swarm_state::sandbox::SandboxSpec;
+
+use crate::paths::Paths;
+
+/// The directory for what sandboxes keep, in swarm's directory.
+pub(super) fn sandbox_dir(paths: &Paths) -> PathBuf {
+    paths.root().join("sandbox")
+}
+
+/// The sandbox of one worker.
+#[derive(Clone, Debug)]
+pub(crate) struct Jail {
+    pub(crate) spec: SandboxSpec,
+    /// The worker's name.
+    pub(crate) worker: String,
+    /// swarm's files.
+    pub(crate) paths: Paths,
+    /// swarm's program for the inside.
+    pub(crate) helper: PathBuf,
+    /// Files that only the checks of the daemon may see.
+    pub(crate) hidden: Option<PathBuf>,
+    /// The tmux socket of the worker, if it is not swarm's own.
+    pub(crate) tmux_socket: Option<PathBuf>,
+    /// Files that the user named in the commands of the worker.
+    pub(crate) named: Vec<PathBuf>,
+}
+
+impl Jail {
+    /// A sandbox that hides and shows nothing of its own.
+    pub(crate) fn new(spec: SandboxSpec, worker: &str, paths: &Paths, helper: &Path) -> Self {
+        Self {
+            spec,
+            worker: worker.to_owned(),
+            paths: paths.clone(),
+            helper: helper.to_owned(),
+            hidden: None,
+            tmux_socket: None,
+            named: vec![],
+        }
+    }
+
+    /// The sandbox for held-out checks, which may read their files.
+    pub(crate) fn for_held_out(&self, commands: &[String]) -> Self {
+        let mut jail = Self { hidden: None, ..self.clone() };
+        jail.named.extend(self.hidden.clone());
+        jail.named.extend(named_files(commands.iter().flat_map(|command| command.split_whitespace())));
+        jail
+    }
+}
+
+/// The files that words name by an absolute path. The words have to be the user's, and not from a file that an agent
+/// can write.
+pub(crate) fn named_files<'a>(words: impl Iterator<Item = &'a str>) -> Vec<PathBuf> {
+    words.map(PathBuf::from).filter(|path| path.is_absolute() && path.is_file()).collect()
+}
+
+/// A command that is to run in a sandbox.
+pub(crate) struct Inmate<'a> {
+    /// Its directory.
+    pub(crate) cwd: &'a Path,
+    /// The directory that it may write, if that is not the working tree that holds `cwd`.
+    pub(crate) tree: Option<&'a Path>,
+    /// The profile of the agent; `None` for a check, which does not need the agent's files.
+    pub(crate) profile: Option<&'a Profile>,
+    /// The tree that a room was made from. It may be read.
+    pub(crate) origin: Option<&'a Path>,
+    /// The directory of the proxy's socket, for a sandbox with a list of allowed hosts.
+    pub(crate) proxy: Option<PathBuf>,
+    /// The settings file that swarm passes to the agent.
+    pub(crate) settings: Option<PathBuf>,
+    /// Its environment.
+    pub(crate) env: &'a mut BTreeMap<String, String>,
+}
+
+/// The way into a sandbox.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entrance {
+    /// The words in front of the command.
+    pub(crate) argv: Vec<String>,
+    /// Files that exist only for the sandbox.
+    pub(crate) placeholders: Vec<PathBuf>,
+}
