@@ -245,6 +245,25 @@ END
     "$SWARM" kill "$cli-fresh" >/dev/null 2>&1 || :
 }
 
+# A loop whose context is limited: the alerts reach the model in its next request, and swarm ends the iteration above the limit.
+# The commands take a second, since Claude Code may write a request to its transcript while a short command runs.
+context() {
+    prepare context <<'END'
+{"text":"I look.","sh":"sleep 1","input":55000}
+{"text":"I look again.","sh":"sleep 1","input":73000}
+{"text":"And again.","sh":"sleep 1","input":90000}
+{"text":"That was all.","input":20000}
+END
+    (cd "$dir" && CLAUDE_CONTEXT_WINDOW=100000 timeout -k 5 120 "$SWARM" spawn --name context --ralph \
+        --prompt-file PROMPT.md -n 2 --max-context 70 --inactivity-timeout 900 -- \
+        claude -p --dangerously-skip-permissions) </dev/null >"$work/context.out" 2>&1 || :
+    ends=$(exits context)
+    alerts=$(jq -r '.notes[]' "$work"/mock/prompts/*.json | grep -oE '(NOTICE|WARNING|LIMIT): [0-9]*%' | sort -u | paste -sd, -)
+    row 'claude -p' 'fresh-context: --max-context 70' \
+        'context-spent+0; LIMIT: 73%,NOTICE: 55%,WARNING: 73%' "${ends%%,*}; $alerts"
+    "$SWARM" kill context >/dev/null 2>&1 || :
+}
+
 exits() { # NAME
     printf '%s, %s requests' "$(sed -n 's/.*\[END\] iteration [0-9]* exit=\([^ ]*\).*/\1/p' \
         "$SWARM_DIR/ralph/$1/iterations.log" | paste -sd+ -)" "$(requests)"
@@ -308,7 +327,10 @@ for cli; do
     fi
     printf '%-13s | %s\n' "$cli" "$version"
     case $cli in
-    claude) cases claude 'claude -p' ;;
+    claude)
+        context
+        cases claude 'claude -p'
+        ;;
     claude-tui)
         cases claude-tui 'claude (TUI)'
         fresh claude-tui 'claude (TUI)' claude --dangerously-skip-permissions

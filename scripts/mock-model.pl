@@ -18,7 +18,8 @@
 # whole body, where it is a JSON object), and each further line is a header.
 #
 # The server writes: DIR/requests, a byte for each request that got a reply; DIR/prompts/N.json for the Nth of them, with
-# its path, its model (Gemini: in the path) and all texts of its user messages.
+# its path, its model (Gemini: in the path), all texts of its user messages, and as `notes` those of the system and developer
+# messages between them, where Claude Code and Codex put what a hook adds.
 #
 # It speaks Anthropic messages, OpenAI responses and chat completions, and Gemini generateContent; streamed, or in one
 # piece where a request asks for that. It lacks everything that the CLIs of the matrix do not use.
@@ -77,8 +78,9 @@ sub serve {
     $request->{stream} = 1 if $path =~ /streamGenerateContent$/;
     return if refuse($client, $speak);
     my $tools = tools($request);
-    my $texts = user_texts($request);
-    my $reply = is_main($request, $tools, $texts) ? next_reply($path, $request->{model}, $texts) : side_reply($request);
+    my $texts = texts($request, qr/\Auser\z/);
+    my $notes = texts($request, qr/\A(?:system|developer)\z/);
+    my $reply = is_main($request, $tools, $texts) ? next_reply($path, $request->{model}, $texts, $notes) : side_reply($request);
     if (defined $reply->{until}) {
         for (1 .. 3000) {
             last if -e "$dir/$reply->{until}";
@@ -129,13 +131,13 @@ sub tools {
     return { map { ($_->{name} // $_->{function}{name} // '') => $_ } @tools };
 }
 
-# All texts of the user's messages, in order.
-sub user_texts {
-    my ($request) = @_;
+# All texts of the messages of a role, in order.
+sub texts {
+    my ($request, $role) = @_;
     my $messages = $request->{messages} // $request->{contents} // $request->{input} // [];
     $messages = [ { role => 'user', content => $messages } ] if !ref $messages;
     my @texts;
-    for my $message (grep { ref eq 'HASH' && ($_->{role} // '') eq 'user' } @$messages) {
+    for my $message (grep { ref eq 'HASH' && ($_->{role} // '') =~ $role } @$messages) {
         my $content = $message->{content} // $message->{parts} // '';
         push @texts, ref $content ? map { $_->{text} // () } grep { ref eq 'HASH' } @$content : $content;
     }
@@ -165,11 +167,11 @@ sub side_reply {
 
 # The next reply that is for this request. The lock keeps two requests from getting the same one.
 sub next_reply {
-    my ($path, $model, $texts) = @_;
+    my ($path, $model, $texts, $notes) = @_;
     open my $count, '>>', "$dir/requests" or die "cannot count: $!\n";
     flock $count, LOCK_EX or die "cannot lock: $!\n";
     my $number = 1 + -s $count;
-    put("$dir/prompts/$number.json.new", $json->encode({ path => $path, model => $model, texts => $texts }));
+    put("$dir/prompts/$number.json.new", $json->encode({ path => $path, model => $model, texts => $texts, notes => $notes }));
     rename "$dir/prompts/$number.json.new", "$dir/prompts/$number.json";
     my %used = map { $_ => 1 } lines("$dir/used-replies");
     # A case that starts anew removes the count.

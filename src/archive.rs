@@ -1,7 +1,7 @@
 //! `swarm ralph archive`: move a finished task list to an archive, and write a new one.
 //!
-//! No daemon is needed. The order is copy, reset, commit, so that nothing is lost if swarm is killed in between; the
-//! next archive continues with the same folder. Deliberately absent: the text of the summary
+//! The daemon is only asked which loops there are. The order is copy, reset, commit, so that nothing is lost if swarm
+//! is killed in between; the next archive continues with the same folder. Deliberately absent: the text of the summary
 //! ([`swarm_state::tasks::archive`]).
 
 use std::fs;
@@ -15,6 +15,7 @@ use swarm_state::tasks::archive::{ListSummary, LoopDates, archive_folder, summar
 use swarm_state::template::tasks::{TASKS_PROMPT, has_progress, has_requirements, has_stories};
 
 use crate::cli::{PageFormat, RalphArchive};
+use crate::client::list_users::{ListChange, refuse_used_list};
 use crate::error::{Error, ErrorCode, Result};
 use crate::files::sync_dir;
 use crate::git::{self, PathsCommit};
@@ -54,7 +55,8 @@ struct OldList {
 pub fn run(args: &RalphArchive, out: Out) -> CommandResult {
     let place = TaskDir::find(args.cwd.as_deref(), args.ralph_dir.as_deref())?;
     place.require()?;
-    place.refuse_active()?;
+    refuse_other_repository(&place)?;
+    block_on(refuse_used_list(&place, ListChange::Replace))??;
     let old = OldList::read(place)?;
     let day = today();
     let name = archive_folder(&day, args.label.as_deref(), &old.branch);
@@ -82,10 +84,16 @@ pub fn run(args: &RalphArchive, out: Out) -> CommandResult {
         }))?;
     } else {
         out.line(&format!("archived the task list in {shown}"))?;
-        if let Some(ListSummary { stories, done, reviews, .. }) = counts {
+        if let Some(ListSummary { stories, done, reviews, .. }) = &counts {
             out.line(&format!("stories done: {done} of {stories}, reviews: {reviews}"))?;
         }
         commit.as_ref().map_or(Ok(()), |id| out.line(&format!("committed {id}")))?;
+    }
+    if let Some(ListSummary { stories, done, .. }) = counts.filter(|counts| counts.done < counts.stories) {
+        let left = stories - done;
+        out.warn(&format!(
+            "{left} of {stories} stories were not done; their list is in {shown}/{TASKS_FILE}"
+        ));
     }
     if let Err(why) = &old.list {
         out.warn(&format!("the archived {TASKS_FILE} is not a valid task list: {why}"));
@@ -98,6 +106,20 @@ pub fn run(args: &RalphArchive, out: Out) -> CommandResult {
     }
     out.hint("to plan the next feature: swarm ralph plan");
     Ok(0)
+}
+
+/// Refuses a list that belongs to another repository than the project, which gets the archive.
+fn refuse_other_repository(place: &TaskDir) -> Result<()> {
+    let top = |dir: &Path| block_on(git::top(dir)).map(|found| found.ok());
+    if top(&place.project)? == top(&place.dir)? {
+        return Ok(());
+    }
+    let (list, project) = (place.shown(""), place.project.display());
+    let message =
+        format!("the task list '{list}' and the project '{project}' are not in the same repository");
+    let parent = place.dir.parent().unwrap_or(&place.dir);
+    Err(Error::invalid(message)
+        .hint(format!("to archive the list where it is: --cwd {}", quote_path(parent))))
 }
 
 impl OldList {

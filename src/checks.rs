@@ -139,7 +139,7 @@ impl CheckPlan<'_> {
     ///
     /// When the folder cannot be written or no process can be started. That says nothing about the work.
     pub async fn run(&self) -> Result<Vec<CheckResult>> {
-        let (entry, _placeholders) = self.entry()?;
+        let (entry, _placeholders) = self.entry().await?;
         let mut waiting = self.commands.iter().enumerate();
         let mut running = JoinSet::new();
         let mut results = Vec::new();
@@ -171,14 +171,21 @@ impl CheckPlan<'_> {
         Ok(results.into_iter().map(|(_, result)| result).collect())
     }
 
-    fn entry(&self) -> Result<(CheckEntry, Placeholders)> {
+    /// The way into the sandbox, if there is one.
+    async fn entry(&self) -> Result<(CheckEntry, Placeholders)> {
         let mut env = self.env.clone();
         let Some(CheckJail { jail, tree, origin }) = self.jail.filter(|_| !self.commands.is_empty()) else {
             return Ok((CheckEntry { argv: vec![], env }, Placeholders(vec![])));
         };
-        let inmate = Inmate { cwd: self.cwd, tree, origin, profile: None, settings: None, env: &mut env };
-        let entrance = jail.open(inmate)?;
-        Ok((CheckEntry { argv: entrance.argv, env }, Placeholders(entrance.placeholders)))
+        let (jail, cwd) = (jail.clone(), self.cwd.to_owned());
+        let (tree, origin) = (tree.map(Path::to_owned), origin.map(Path::to_owned));
+        let opening = tokio::task::spawn_blocking(move || {
+            let (tree, origin) = (tree.as_deref(), origin.as_deref());
+            let inmate = Inmate { cwd: &cwd, tree, origin, profile: None, settings: None, env: &mut env };
+            let entrance = jail.open(inmate)?;
+            Ok((CheckEntry { argv: entrance.argv, env }, Placeholders(entrance.placeholders)))
+        });
+        opening.await.map_err(|e| Error::system("cannot prepare the sandbox of a check", e))?
     }
 
     fn start(&self, index: usize, command: &str, entry: &CheckEntry) -> Result<Running> {

@@ -53,7 +53,7 @@ pub use ralph_tasks::{
 pub use sandbox::{Net, SandboxArgs, Wish};
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
 pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
-pub use spawn::{LoopArgs, PromptArgs, RestartArgs, Route, Spawn};
+pub use spawn::{CapArgs, LoopArgs, PromptArgs, RestartArgs, Route, Spawn};
 pub use task_files::{RalphArchive, RalphInit, RalphPlan};
 pub use task_list::TaskListArgs;
 pub use unknown::explain;

@@ -27,6 +27,7 @@ mod notices;
 mod output;
 mod pages;
 mod panes;
+mod pressure;
 mod removals;
 mod reply;
 mod retry;

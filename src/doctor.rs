@@ -82,7 +82,7 @@ async fn look() -> Vec<Check> {
     };
     checks.extend(place::directory(&paths));
     checks.push(place::room(&paths));
-    checks.push(place::settings(&paths));
+    checks.extend(place::settings(&paths));
     let own = Tmux::new(TmuxOptions::own(&paths));
     let (tmux, git, server) = tokio::join!(tools::tmux(), tools::git(), own.survey());
     // Lists the panes first: a worker's record exists before its pane.

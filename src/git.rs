@@ -64,7 +64,7 @@ pub(crate) use settle::settle_worktree;
 pub(crate) use snapshot::{
     TreeSnapshot, changed_between, diff, diff_as_text, diff_stat, nested, restore, snapshot, tree,
 };
-pub(crate) use status::status;
+pub(crate) use status::{status, uncommitted_of};
 
 /// The first line in the reflog of a branch that swarm made.
 const MADE_BY: &str = "swarm: made for worker";

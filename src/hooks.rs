@@ -1,14 +1,17 @@
 //! The hooks of agent CLIs: installs them, passes them to agents, and carries them out.
 //!
 //! [`run`] is `swarm hook EVENT`: it passes stops and prompts to [`crate::session`]. [`report`] reports events of a
-//! worker's agent to the daemon, and [`mod@task_list`] decides the stops of agents that work on a task list.
+//! worker's agent to the daemon, [`mod@task_list`] decides the stops of agents that work on a task list,
+//! [`mod@guard`] stops dangerous tool calls, and [`mod@context`] alerts an agent whose context is nearly full.
 //! `swarm_state::hook` decides what follows from an event. [`command`] builds the command in a CLI's settings.
 //! [`passed`] passes hooks to an agent that swarm starts. For the sessions that a user starts,
 //! [`install`] and [`plugin`] change settings files ([`verbs`]: `swarm hooks` and `swarm plugin`): [`merge`] changes
 //! the value, [`recognize`] finds swarm's hooks in it, [`layout`] and [`mod@file`] read and write the file.
 
 pub mod command;
+mod context;
 pub mod file;
+mod guard;
 pub mod install;
 pub mod layout;
 pub mod merge;

@@ -12,7 +12,7 @@ use swarm_state::pattern::Pattern;
 use crate::error::{Error, Result};
 
 /// The settings of a loop that can be changed.
-const CHANGEABLE_SETTINGS: &str = "max_iterations, max_time, max_cost, max_tokens, max_failures, no_progress, inactivity_timeout, question_timeout, \
+const CHANGEABLE_SETTINGS: &str = "max_iterations, max_time, max_cost, max_tokens, max_failures, no_progress, max_context, inactivity_timeout, question_timeout, \
      done_pattern, prompt_file";
 
 /// Parses one setting. Durations are seconds and costs are millionths of a US dollar, as in a spawn.
@@ -30,6 +30,7 @@ pub(crate) fn parse(key: &str, value: &str) -> Result<Edits> {
         "max_tokens" => edits.budgets.max_tokens = Some(limit(key, value)?),
         "max_failures" => edits.budgets.max_failures = Some(number(key, value)?),
         "no_progress" => edits.budgets.no_progress = Some(limit(key, value)?),
+        "max_context" => edits.budgets.max_context = Some(percent(key, value)?),
         "done_pattern" => {
             let pattern = (value != "null").then_some(value);
             if let Some(pattern) = pattern {
@@ -60,6 +61,15 @@ fn seconds(key: &str, value: &str) -> Result<u64> {
     value.parse().map_err(|_| {
         Error::usage(format!("{key}: '{value}' is not a whole number")).hint(format!("as in {key}=600"))
     })
+}
+
+/// Parses a percentage of a context; the word `null` removes the limit.
+fn percent(key: &str, value: &str) -> Result<Option<u8>> {
+    match limit(key, value) {
+        Ok(percent) if percent.is_none_or(|percent| percent <= 100) => Ok(percent),
+        _ => Err(Error::usage(format!("{key}: '{value}' is not a percentage from 1 to 100"))
+            .hint(format!("as in {key}=70"))),
+    }
 }
 
 /// Parses a limit; the word `null` removes it.

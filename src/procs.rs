@@ -48,6 +48,14 @@ pub fn is_alive(pid: i32) -> bool {
     !matches!(kill(Pid::from_raw(pid), None), Err(nix::errno::Errno::ESRCH))
 }
 
+/// The memory pressure of the machine in percent, rounded up, as the kernel reports it (PSI). `None` if it does not.
+/// `SWARM_PRESSURE_FILE` names another file, for tests.
+pub(crate) fn memory_pressure() -> Option<u32> {
+    let path = std::env::var_os("SWARM_PRESSURE_FILE").unwrap_or_else(|| "/proc/pressure/memory".into());
+    let percent = swarm_state::caps::pressure(&std::fs::read_to_string(path).ok()?)?;
+    Some(percent.ceil() as u32)
+}
+
 /// The start time of a process, as in [`Proc`]. `None` if the process does not exist.
 pub fn start_time(pid: i32) -> Option<u64> {
     #[cfg(target_os = "linux")]

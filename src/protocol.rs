@@ -28,7 +28,7 @@ pub use service::{DaemonStopped, DaemonView};
 pub use spawn::{RalphParams, RespawnParams, SpawnParams, Spawned, StoriesPlan};
 pub use workers::{
     AttachView, CleanParams, ClearedSnapshots, Forgotten, KillParams, Killed, Listing, RestartView,
-    SendParams, Sent, TmuxView, WorkerView,
+    SendParams, Sent, TaskListView, TmuxView, WorkerView,
 };
 
 /// The protocol version; raised only for a breaking change.

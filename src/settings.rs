@@ -17,6 +17,7 @@
 //! [ralph_loop]                # defaults of `swarm loop`
 //! max_iterations = 25         # 1 to 100
 //! max_cost = 3.00             # US dollars; no limit when left out
+//! max_context = 70            # percent of the agent's context that an iteration may use
 //! completion_tag = "COMPLETE" # what the agent says when it is done, <promise>COMPLETE</promise>
 //! agent = "claude"            # whose command is run when none stands after `--`
 //!
@@ -32,9 +33,18 @@
 //! kind = "bwrap"              # also docker, none and auto; for every worker
 //! net = "on"
 //! readable = ["~/.config/gh"] # also writable and hidden
+//! [limits]                    # defaults of `spawn` and `loop`
+//! memory = "8GiB"             # --memory
+//! cpus = 1.5                  # --cpus
+//! pids = 500                  # --pids
+//! pressure = 20               # no iteration starts while the memory pressure is above this, in percent
 //!
 //! [daemon]
 //! resume_after_shutdown = true  # loops that a shutdown paused go on when the daemon starts; in the user's file alone
+//!
+//! [guard]                     # stops dangerous commands of agents; in the user's file alone
+//! allow = ["git push --force-with-lease( .*)?"]   # patterns; each must match a whole command
+//! off = false
 //!
 //! [agents.claude]             # changes one key of a built-in profile; any other name is a new one
 //! ready = ["^❯ "]
@@ -56,24 +66,33 @@
 
 use std::path::{Path, PathBuf};
 
+use swarm_state::caps::{Caps, MAX_PIDS};
 use swarm_state::outage::OutageKind;
 use swarm_state::profiles::Profile;
-use swarm_state::promise::Promise;
 use swarm_state::runners::Runner;
 
 use crate::error::{Error, Result};
 
 mod agents;
+mod file;
+mod guard;
+mod loops;
 mod outage;
 mod read;
 mod runners;
 mod sandbox;
+mod sections;
 #[cfg(test)]
 mod tests;
 
+use file::read_file;
+pub use guard::GuardSettings;
+use loops::{LOOP_KEYS, RALPH_KEYS};
+pub use loops::{LoopDefaults, MAX_ITERATIONS, RalphDefaults};
 pub use read::SettingValue;
-use read::{Fault, SettingEntry, SettingsFile, read_file};
+use read::{Fault, SettingEntry, SettingsFile};
 pub use sandbox::SandboxDefaults;
+pub use sections::{DaemonSettings, TmuxSettings};
 
 /// The merged settings.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -84,12 +103,16 @@ pub struct Settings {
     pub ralph: RalphDefaults,
     /// Defaults of `swarm loop`.
     pub ralph_loop: LoopDefaults,
+    /// Caps and limits of workers.
+    pub limits: Caps,
     /// Settings of swarm's own tmux server.
     pub tmux: TmuxSettings,
     /// Defaults of sandboxes.
     pub sandbox: SandboxDefaults,
     /// Settings of the daemon, which reads the user's file alone.
     pub daemon: DaemonSettings,
+    /// Settings of the guard, which only the user's file may have.
+    pub guard: GuardSettings,
     /// The profiles. Those that the settings changed or added come first, so that the first profile that matches a
     /// command is the right one.
     pub agents: Vec<Profile>,
@@ -101,59 +124,8 @@ pub struct Settings {
     pub values: Vec<SettingValue>,
 }
 
-/// `[ralph]`: defaults for the flags of `spawn --ralph`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RalphDefaults {
-    /// Absolute.
-    pub prompt_file: Option<PathBuf>,
-    /// At least 1.
-    pub max_iterations: Option<u32>,
-    /// Seconds, at least 1.
-    pub inactivity_timeout: Option<u64>,
-    /// Seconds; 0: no limit.
-    pub question_timeout: Option<u64>,
-    /// A valid pattern.
-    pub done_pattern: Option<String>,
-    /// The command of the agent that reviews stories.
-    pub reviewer: Option<Vec<String>>,
-}
-
-/// `[ralph_loop]`: defaults for the flags of `swarm loop`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LoopDefaults {
-    /// 1 to [`MAX_ITERATIONS`].
-    pub max_iterations: Option<u32>,
-    /// Millionths of a US dollar.
-    pub max_cost: Option<u64>,
-    /// Seconds.
-    pub max_time: Option<u64>,
-    /// A valid promise.
-    pub completion_tag: Option<String>,
-    /// The name of one of [`Settings::agents`].
-    pub agent: Option<String>,
-}
-
 /// A new settings file: every line is a comment.
 pub(crate) const TEMPLATE: &str = include_str!("settings/template.toml");
-
-/// The maximum for the iterations of a `swarm loop`.
-pub const MAX_ITERATIONS: u32 = 100;
-
-/// `[tmux]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TmuxSettings {
-    /// A tmux configuration to read after swarm's own; absolute.
-    pub source: Option<PathBuf>,
-    /// Columns and rows of a window without a client.
-    pub size: Option<(u16, u16)>,
-}
-
-/// `[daemon]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DaemonSettings {
-    /// Whether the daemon resumes at its start the loops that a shutdown paused.
-    pub resume_after_shutdown: Option<bool>,
-}
 
 impl Settings {
     /// Reads and merges the files. `user` and `local` may be missing, `explicit` (`-c`) may not.
@@ -196,6 +168,7 @@ impl Settings {
         if !errors.is_empty() {
             return Err(errors);
         }
+        guard::check(&settings.values, user).map_err(|error| vec![error])?;
         settings.agents = agents::merge(built_in, &changes.agents).map_err(|error| vec![error])?;
         outage::spread(&changes.outage, &mut settings.agents);
         settings.check_agent(&changes.agent_place).map_err(|error| vec![error])?;
@@ -248,7 +221,9 @@ impl Settings {
                 Err(entry.fault("can only be in your own settings: an agent could change this file"))
             }
             "sandbox" => entry.each(|entry| set_key(sandbox::KEYS, &mut self.sandbox, entry)),
+            "limits" => entry.each(|entry| set_key(LIMIT_KEYS, &mut self.limits, entry)),
             "daemon" => entry.each(|entry| set_key(DAEMON_KEYS, &mut self.daemon, entry)),
+            "guard" => entry.each(|entry| set_key(guard::KEYS, &mut self.guard, entry)),
             "agents" => entry.each(|agent| {
                 // A name without keys also adds an agent.
                 let changes = changes.agents.entry(agent.key.to_owned()).or_default();
@@ -266,7 +241,9 @@ impl Settings {
                 "outage",
                 "tmux",
                 "sandbox",
+                "limits",
                 "daemon",
+                "guard",
                 "agents",
                 "runners",
             ])),
@@ -277,25 +254,6 @@ impl Settings {
 /// A key, its default as in TOML (empty: none), and how its value is read into its field.
 type Key<T> = (&'static str, &'static str, fn(&mut T, &SettingEntry<'_>) -> Result<(), Fault>);
 
-/// The keys of `[ralph]`.
-const RALPH_KEYS: &[Key<RalphDefaults>] = &[
-    ("prompt_file", "", |to, entry| set(&mut to.prompt_file, entry.path())),
-    ("max_iterations", "", |to, entry| set(&mut to.max_iterations, entry.count())),
-    ("inactivity_timeout", "\"60s\"", |to, entry| set(&mut to.inactivity_timeout, entry.duration())),
-    ("question_timeout", "\"10m\"", |to, entry| set(&mut to.question_timeout, entry.duration_or_zero())),
-    ("done_pattern", "", |to, entry| set(&mut to.done_pattern, entry.pattern())),
-    ("reviewer", "", |to, entry| set(&mut to.reviewer, entry.command())),
-];
-
-/// The keys of `[ralph_loop]`.
-const LOOP_KEYS: &[Key<LoopDefaults>] = &[
-    ("max_iterations", "25", |to, entry| set(&mut to.max_iterations, entry.count_to(MAX_ITERATIONS))),
-    ("max_cost", "", |to, entry| set(&mut to.max_cost, entry.dollars())),
-    ("max_time", "", |to, entry| set(&mut to.max_time, entry.duration())),
-    ("completion_tag", "\"COMPLETE\"", |to, entry| set(&mut to.completion_tag, tag(entry))),
-    ("agent", "", |to, entry| set(&mut to.agent, entry.text())),
-];
-
 /// The keys of `[tmux]`.
 const TMUX_KEYS: &[Key<TmuxSettings>] = &[
     ("size", "\"200x50\"", |to, entry| {
@@ -303,6 +261,14 @@ const TMUX_KEYS: &[Key<TmuxSettings>] = &[
         set(&mut to.size, size)
     }),
     ("source", "", |to, entry| set(&mut to.source, entry.path())),
+];
+
+/// The keys of `[limits]`.
+const LIMIT_KEYS: &[Key<Caps>] = &[
+    ("memory", "", |to, entry| set(&mut to.memory, entry.memory())),
+    ("cpus", "", |to, entry| set(&mut to.cpu_percent, entry.cpus())),
+    ("pids", "", |to, entry| set(&mut to.pids, entry.count_to(MAX_PIDS))),
+    ("pressure", "", |to, entry| set(&mut to.pressure, entry.count_to(100))),
 ];
 
 /// The keys of `[daemon]`.
@@ -324,7 +290,9 @@ pub fn keys() -> Vec<(String, Option<toml::Value>)> {
         outage.to_vec(),
         of("tmux", TMUX_KEYS),
         of("sandbox", sandbox::KEYS),
+        of("limits", LIMIT_KEYS),
         of("daemon", DAEMON_KEYS),
+        of("guard", guard::KEYS),
     ]
     .concat()
 }
@@ -373,15 +341,6 @@ struct Changes {
     is_project: bool,
     agents: agents::ProfileChanges,
     outage: outage::Wordings,
-}
-
-/// A valid promise.
-fn tag(entry: &SettingEntry<'_>) -> Result<String, Fault> {
-    let text = entry.text()?;
-    match Promise::new(&text) {
-        Ok(_) => Ok(text),
-        Err(error) => Err(entry.fault(&format!("is not a valid promise: {error}"))),
-    }
 }
 
 /// The format of [`size`], for messages.

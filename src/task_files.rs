@@ -1,6 +1,6 @@
 //! The files of a task list in a project: their place, whether a loop works on them, and writing new ones.
 //!
-//! Used by `ralph init`, `ralph plan` and `ralph archive`, which need no daemon. Deliberately absent: the texts, which
+//! Used by `ralph init`, `ralph plan` and `ralph archive`. Deliberately absent: the texts, which
 //! are in [`swarm_state::template::tasks`], and git.
 
 use std::fs;
@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use chrono::Local;
+use sha2::{Digest, Sha256};
 pub(crate) use swarm_state::tasks::gate::{PRD_FILE, TASKS_FILE};
 use swarm_state::tasks::marker::{MARKER_FILE, RalphMarker};
 use swarm_state::template::tasks::{PRD, PROGRESS, TASKS_PROMPT, TemplateValues, fill, tasks_file};
@@ -123,11 +124,13 @@ impl TaskDir {
         }
     }
 
-    /// Refuses to continue while a loop works on the list.
+    /// Refuses to continue while `.ralph-active` shows that a loop works on the list: of another swarm, or of another
+    /// program. For the loops of this swarm, the daemon decides (`client::list_users`), since an agent can delete the
+    /// file.
     ///
     /// # Errors
     /// With the name of the worker and how to continue.
-    pub(crate) fn refuse_active(&self) -> Result<()> {
+    pub(crate) fn refuse_marker(&self) -> Result<()> {
         let mut places = [self.project.as_path()].into_iter().chain(self.dir.ancestors().skip(1));
         let Some((path, marker)) = places.find_map(|dir| self.live_marker(dir)) else { return Ok(()) };
         let shown = quote_path(&path);
@@ -200,6 +203,11 @@ pub(crate) fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
         file.write_all(bytes)?;
         file.sync_all()
     })
+}
+
+/// The hash of a file, as `.ralph-active` has it.
+pub(crate) fn text_hash(bytes: &[u8]) -> String {
+    format!("{:x}", Sha256::digest(bytes))
 }
 
 /// The current day, `2026-01-15`.

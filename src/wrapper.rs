@@ -8,8 +8,11 @@
 //! socket, and decides nothing.
 //!
 //! Files in DIR: `launch.json` (taken first, and emptied because it holds secrets), `started` (the agent's pid),
-//! `exit.json` (the exit record), `forced` (processes that the wrapper had to kill after the agent's end).
+//! `exit.json` (the exit record), `caps.json` (the mechanisms that enforce the caps), `forced` (processes that the
+//! wrapper had to kill after the agent's end).
 
+mod caps;
+mod cgroup;
 mod files;
 mod terminal;
 
@@ -27,11 +30,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep, sleep_until};
 
 pub use files::{
-    ExitRecord, LaunchSpec, has_read_launch, is_pane, pane_argv, read_exit, read_forced, started,
-    withdraw_launch,
+    ExitRecord, LaunchSpec, caps_in_force, has_read_launch, is_pane, pane_argv, read_exit, read_forced,
+    started, withdraw_launch,
 };
 
 pub(crate) use files::is_helper;
+
+use caps::Confinement;
 
 use crate::procs;
 use crate::sandbox::remove_placeholders;
@@ -57,6 +62,8 @@ pub fn main(dir: &Path) -> u8 {
 }
 
 async fn run(dir: &Path) -> u8 {
+    // Before the launch is taken, so that the daemon can read which caps are in force as soon as the run exists.
+    let confinement = confine(dir);
     let spec = match LaunchSpec::take(dir) {
         Ok(spec) => spec,
         // The daemon that asked tmux for this window died, and the next one withdrew the launch. The folder may
@@ -75,7 +82,7 @@ async fn run(dir: &Path) -> u8 {
         Ok(signals) => signals,
         Err(cause) => return fail(dir, &format!("cannot handle signals: {cause}")),
     };
-    let agent = match start(&spec) {
+    let agent = match confinement.start(|| start(&spec)) {
         Ok(agent) => agent,
         Err(text) => {
             let status = refuse(dir, &text);
@@ -90,10 +97,13 @@ async fn run(dir: &Path) -> u8 {
     if hup {
         tree.close(&mut signals).await;
     }
+    let oom_kills = confinement.oom_kills();
     let record = ExitRecord {
         code: tree.ended.and_then(|status| status.code()),
         signal: tree.ended.and_then(|status| status.signal()),
         hup,
+        oom_kills,
+        memory_cap: spec.caps.memory.filter(|_| oom_kills > 0).unwrap_or_default(),
         ended: Some(chrono::Utc::now().timestamp_millis()),
         ..ExitRecord::default()
     };
@@ -109,6 +119,16 @@ async fn run(dir: &Path) -> u8 {
         }
     }
     record.status()
+}
+
+/// Prepares the caps of the launch in `dir`, and records which mechanisms enforce them.
+fn confine(dir: &Path) -> Confinement {
+    let Some(caps) = LaunchSpec::caps(dir) else { return Confinement::default() };
+    let confinement = Confinement::prepare(dir, &caps);
+    if !caps.of_run().is_empty() {
+        files::write_caps(dir, &confinement.in_force);
+    }
+    confinement
 }
 
 /// The signals that the wrapper handles. A handler instead of "ignore": the agent starts with the defaults, and the

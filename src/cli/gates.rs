@@ -205,6 +205,13 @@ pub struct BudgetArgs {
     /// An iteration without progress changes neither a file nor the set of failing checks. This needs a git repository.
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = whole(1..=u32::MAX))]
     pub no_progress: Option<u32>,
+    /// End an iteration whose context is too full, in percent
+    ///
+    /// When PERCENT of the agent's context is used, a hook asks the agent to commit and stop. swarm ends the iteration
+    /// at PERCENT + 15, or when the agent compacts its context, and starts the next. The iteration is not a failure.
+    /// This needs an agent with hooks (Claude Code, Codex).
+    #[arg(hide_short_help = true, long, value_name = "PERCENT", value_parser = whole(1..=100_u8))]
+    pub max_context: Option<u8>,
 }
 
 /// [`OnNoWork`] as an option's value.

@@ -10,7 +10,7 @@ use super::format::PageFormat;
 use super::gates::{BudgetArgs, GateArgs};
 use super::number::whole;
 use super::sandbox::SandboxArgs;
-use super::spawn::{Route, WorktreeArgs, parse_size};
+use super::spawn::{CapArgs, Route, WorktreeArgs, parse_size};
 use crate::duration::{parse_duration, parse_nonzero_duration};
 
 /// The help of `loop` in long form and in its man page.
@@ -88,6 +88,9 @@ Permissions:
 Nobody answers a permission dialog while you are away. swarm-spawn(1) lists the options with which agents work without \
 one, such as claude --dangerously-skip-permissions, codex --full-auto, gemini --yolo and aider --yes-always.
 
+Resource caps:
+swarm-spawn(1) describes --memory, --cpus and --pids, which hold for each iteration.
+
 Hooks:
 swarm passes hooks to Claude Code and Codex for each run. Through them, the agent reports a full context and, if it \
 is interactive, the end of its turn. Each of these reports ends the iteration. swarm-spawn(1) lists the other reports \
@@ -117,7 +120,7 @@ fn loop_after() -> String {
          end and the resume. A loop pauses on \
          Ctrl-C, on `swarm ralph pause`, when the daemon is stopped, after --no-progress iterations without progress \
          (reason no_progress), when an iteration does not report the cost or tokens that a budget limits (reason \
-         budget_unseen), and when the held-out checks have failed --final-tries times (reason held_out), and when the program of a --setup or --final-check or the directory of --hidden cannot be used (reason cannot_check). With resume_after_shutdown in the settings (see swarm-config(5)), the next daemon resumes the \
+         budget_unseen), and when the held-out checks have failed --final-tries times (reason held_out), and when the program of a --setup or --final-check or the directory of --hidden cannot be used (reason cannot_check), and when a story of a task list fails its checks three times in a row at its review cap (reason story_stuck). With resume_after_shutdown in the settings (see swarm-config(5)), the next daemon resumes the \
          loops that a stop of the daemon paused. When the loop pauses, the command exits with 1; after `swarm ralph pause`, it waits until the loop \
          is resumed or ends. A second Ctrl-C ends the command at once with 130; the agent continues, and the loop pauses after it.\n\n{LOOP_EXAMPLES}",
         ends::table()
@@ -224,6 +227,9 @@ pub struct Loop {
     /// The sandbox.
     #[command(flatten)]
     pub sandbox: SandboxArgs,
+    /// The caps.
+    #[command(flatten)]
+    pub caps: CapArgs,
     /// Agent command [default: of --agent, or else of the settings]
     ///
     /// swarm runs the first that is set: COMMAND, the command of --agent, that of `agent` under `[ralph_loop]` in the

@@ -50,7 +50,8 @@ the loop is paused, you may edit every file.
 
 The commands in the field checks of a story must exit with 0 before a review can approve it. swarm runs them, and those \
 of all stories once every story is approved. If all stories are approved and a gate such as --check does not hold, the story that was approved last goes back with the \
-output. An agent that exits with 0 but prints and changes nothing is started again, up to three times in a row without \
+output. If that happens three times in a row to a story that has reached its review cap, the loop pauses, since a person \
+has to decide. An agent that exits with 0 but prints and changes nothing is started again, up to three times in a row without \
 using an iteration.
 
 With hooks (Claude Code, Codex), the agent cannot end its turn while the list is not valid, a change is not permitted, \
@@ -114,6 +115,7 @@ pub enum RalphCommand {
           max_tokens *        Maximum input and output tokens\n  \
           max_failures        Failed iterations in a row that stop the loop\n  \
           no_progress *       Iterations in a row without progress that pause it\n  \
+          max_context *       Percent of the agent's context for an iteration\n  \
           inactivity_timeout  Time without activity that ends an iteration\n  \
           question_timeout    Your time to answer an agent's question; 0: no limit\n  \
           done_pattern *      Regular expression\n  \
@@ -227,13 +229,14 @@ pub struct RalphLogs {
 }
 
 /// The settings of a loop that `ralph set` changes. Its help describes them.
-pub(crate) const LOOP_KEYS: [&str; 10] = [
+pub(crate) const LOOP_KEYS: [&str; 11] = [
     "max_iterations",
     "max_time",
     "max_cost",
     "max_tokens",
     "max_failures",
     "no_progress",
+    "max_context",
     "inactivity_timeout",
     "question_timeout",
     "done_pattern",

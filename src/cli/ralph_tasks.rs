@@ -13,7 +13,7 @@ pub(super) const TASKS_LONG: &str = "\
 Check, list, import and export task lists.
 
 A task list is the file tasks.json in the directory of a loop, usually ralph/. It has the stories that the loop \
-implements and reviews. These commands need no daemon.";
+implements and reviews. These commands need no daemon, except that import asks it which loops are live.";
 
 /// `swarm ralph tasks`
 #[derive(Debug, Args)]
@@ -29,7 +29,8 @@ pub enum RalphTasksCommand {
     /// Check a task list and report every problem
     #[command(
         long_about = "Check a task list and report every problem.\n\n\
-        swarm checks the fields of each story, the dependencies and the review fields. A problem names the story and the \
+        swarm checks the fields of each story, the dependencies and the review fields. A list without stories and a story \
+        without a title are problems too. A problem names the story and the \
         field, and the line and column if the JSON is broken. For a valid list, swarm prints the number of stories in \
         each state, and an estimate of the iterations that are left: three for each open story, one with --skip-review.",
         after_long_help = "Exit status:\n  0  The list is valid.\n  1  It has problems, or it cannot be read."
@@ -39,7 +40,8 @@ pub enum RalphTasksCommand {
     #[command(long_about = "List the stories and show which one is next.\n\n\
         A story is open, needs_review, changes_requested, approved, or done (it passes without a review). Feedback of a \
         review is fixed first, then stories are reviewed, then implemented. Within each kind of work, the lower priority \
-        number comes first, then the order of the file.")]
+        number comes first, then the order of the file. A list in which a story passes and no story was reviewed is that of a \
+        loop without reviews.")]
     Ls(TasksLs),
     /// Show the dependencies between stories
     #[command(
@@ -82,7 +84,7 @@ story without criteria gets one from its title. A story without an id gets the i
 the next free one, as in US-004.
 
 swarm writes the list whole or not at all. It refuses if the result would not be valid, if a dependency is missing, or \
-while a loop works on the list.";
+while a loop works on the list. While the loop is paused, you may import.";
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:

@@ -163,7 +163,7 @@ Entry point for agent hooks; you do not run it yourself.
 The command reads the hook's JSON from standard input, or from INPUT as in Codex's notify. It always exits with 0. If \
 anything is in doubt, it prints nothing, so it never harms the agent. Events: stop, subagent-stop, stop-failure, \
 session-start, session-end, user-prompt-submit, pre-tool-use, post-tool-use, pre-compact, notification, codex-notify. \
-It ignores other events.";
+It ignores other events. pre-tool-use denies a dangerous tool call: see [guard] in swarm-config(5).";
 
 /// `swarm hook`
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValue};
 use clap::{Args, ValueEnum};
+use swarm_state::caps::{MAX_PIDS, parse_cpus, parse_memory};
 use swarm_state::model::{PromptVia, RestartWhen, WorkerName};
 
 use super::format::PageFormat;
@@ -68,7 +69,8 @@ or in its settings. swarm warns about a loop of a known agent that has neither:
   codex   --full-auto, --sandbox workspace-write
   gemini  --yolo, --approval-mode auto_edit; the same for qwen
   aider   --yes-always
-Options that skip all questions are for a container or a VM. opencode asks only if its settings say so.
+Options that skip all questions are for a container or a VM. opencode asks only if its settings say so. In Claude Code \
+and Codex, the guard stops dangerous commands, but it is not a sandbox: see [guard] in swarm-config(5).
 
 Restarts:
 With --restart, swarm restarts a worker that ended. It first waits 1 second. After each further failure in a row it \
@@ -81,6 +83,22 @@ swarm does not restart a killed worker, or one whose done pattern matched. If a 
 exited with an error, swarm restarts the worker. While the daemon is stopped, nothing is restarted; the next daemon \
 continues the pending delays. Each run gets the same environment and prompt as the first, but swarm reads a prompt \
 file again.
+
+Resource caps:
+--memory, --cpus and --pids limit all processes of a run together, also those that detach from the terminal. The \
+defaults are those under [limits] in the settings. swarm puts the agent into a cgroup of its own: in a scope of the \
+systemd manager, or else below a cgroup that swarm may write. Where neither is possible, --memory becomes a resource \
+limit (RLIMIT_DATA), which holds for each process by itself, and --cpus and --pids are not enforced. `swarm status` \
+shows which mechanism is in force, and the command warns about a cap that is not.
+
+If the memory of a run reaches the cap, the kernel kills its largest process. If that is the agent, the run ends with \
+the reason `out of memory (200 MiB)`; in a loop, the iteration fails with it. If it is another process, the agent \
+continues, and swarm logs a warning. With a resource limit, a program gets an error when it allocates memory, and ends \
+with a message of its own. With or without caps, when the memory of the whole machine runs out, the kernel kills agents \
+before the daemon and other programs (oom_score_adj 500).
+
+Processes in a systemd scope of your user manager end when that manager ends; `swarm doctor` shows what ends them at \
+logout.
 
 Hooks:
 swarm passes hooks to Claude Code (as --settings FILE, merged with your own --settings) and to Codex (as -c \
@@ -169,6 +187,9 @@ pub struct Spawn {
     /// The sandbox.
     #[command(flatten)]
     pub sandbox: SandboxArgs,
+    /// The caps.
+    #[command(flatten)]
+    pub caps: CapArgs,
     /// Agent command [default: `command` in the settings]
     #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     pub cmd: Vec<String>,
@@ -279,6 +300,21 @@ pub struct WorktreeArgs {
     /// Directory of the worktree [default: ../REPO-worktrees/NAME]
     #[arg(hide_short_help = true, long, value_name = "DIR", requires = "worktree")]
     pub worktree_dir: Option<PathBuf>,
+}
+
+/// The resource caps.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Resource caps")]
+pub struct CapArgs {
+    /// Maximum memory of all processes, such as 200M or 8G
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = parse_memory)]
+    pub memory: Option<u64>,
+    /// Maximum CPU time of all processes, in CPUs, such as 1.5
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = parse_cpus)]
+    pub cpus: Option<u32>,
+    /// Maximum number of processes and threads
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = whole(1..=MAX_PIDS))]
+    pub pids: Option<u32>,
 }
 
 /// [`PromptVia`] as an option's value.

@@ -19,7 +19,7 @@ With --tasks, swarm writes a directory `ralph` for a loop that implements and re
   progress.txt  What each iteration did and learned
   prompt.md     The prompt of each iteration; change it as you need
 
-swarm writes only missing files; --force overwrites the others. It also adds .ralph-active, which exists while a \
+swarm writes only missing files; --force overwrites the others, unless a live or paused loop works on the list. It also adds .ralph-active, which exists while a \
 loop works, to .gitignore.
 
 The command prints the next commands to run.";
@@ -53,7 +53,8 @@ swarm moves prd.md, tasks.json and progress.txt to a new directory ralph-archive
 A prompt.md that you changed stays, and the archive gets a copy. The archive also has a summary.md: the stories, \
 their reviews and the dates. swarm commits these files and nothing else; changes that you have staged stay staged.
 
-swarm refuses to archive while a loop works on the list.";
+swarm refuses to archive while a loop works on the list, also while that loop is paused; end it with swarm kill NAME. \
+If stories are left, swarm warns and archives the list all the same.";
 
 /// `swarm ralph init`
 #[derive(Debug, Args)]

@@ -27,7 +27,8 @@ pub struct TaskListArgs {
     /// Maximum reviews of a story [default: 5]
     ///
     /// The last review approves the story if the story's checks pass. Its concerns stay in the story's reviewFeedback,
-    /// which then starts with [AUTO-APPROVED AT CAP].
+    /// which then starts with [AUTO-APPROVED AT CAP]. If its checks or the gates of the loop fail three times in a row
+    /// after such an approval, the loop pauses, since a person has to decide.
     #[arg(hide_short_help = true, long, value_name = "N", requires = "ralph_dir", conflicts_with = "skip_review", value_parser = whole(1..=1000_u32))]
     pub review_cap: Option<u32>,
     /// Command of another agent that reviews stories

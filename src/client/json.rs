@@ -4,9 +4,9 @@
 //! is present, and an unknown value is null. Deliberately absent: `schema` ([`crate::out`]), and the answers that only
 //! one verb prints.
 
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use swarm_state::budget::Budgets;
+use swarm_state::caps::Cap;
 use swarm_state::cause::Cause;
 use swarm_state::ends::LoopEnd;
 use swarm_state::engine::Why;
@@ -14,52 +14,20 @@ use swarm_state::gates::{CheckResult, Gates};
 use swarm_state::ignored::{IgnoredFiles, IgnoredGroup};
 use swarm_state::ledger::Iteration;
 use swarm_state::model::{Exit, Status};
-use swarm_state::notice::{Entry, IterationExit, StopReason};
+use swarm_state::notice::IterationExit;
 use swarm_state::proof::Proof;
 use swarm_state::tasks::gate::TaskVerdict;
 use swarm_state::tasks::history::story_histories;
 
 use crate::client::report::{agent_seconds, check_seconds};
 use crate::client::worker::is_loop;
-use crate::protocol::{Notice, RalphView, Report, WorkerView};
+use crate::protocol::{RalphView, Report, WorkerView};
 
-/// The fields of an object, in order.
-pub(super) struct Fields(Map<String, Value>);
+pub(super) mod events;
 
-impl Fields {
-    /// The fields of a value that is an object in JSON.
-    fn of(value: &impl Serialize) -> Self {
-        match serde_json::to_value(value) {
-            Ok(Value::Object(fields)) => Self(fields),
-            Ok(_) | Err(_) => Self(Map::new()),
-        }
-    }
+mod fields;
 
-    /// Gives a field another name, in the same place.
-    fn rename(&mut self, from: &str, to: &str) {
-        let named = |(key, value)| if key == from { (to.to_owned(), value) } else { (key, value) };
-        self.0 = std::mem::take(&mut self.0).into_iter().map(named).collect();
-    }
-
-    fn set(&mut self, key: &str, value: impl Serialize) {
-        self.0.insert(key.to_owned(), json!(value));
-    }
-
-    /// Adds the fields that are absent.
-    fn fill(&mut self, keys: &[&str], value: impl Serialize) {
-        for key in keys {
-            self.0.entry(*key).or_insert_with(|| json!(value));
-        }
-    }
-
-    fn remove(&mut self, key: &str) {
-        self.0.shift_remove(key);
-    }
-
-    fn into_value(self) -> Value {
-        Value::Object(self.0)
-    }
-}
+use fields::Fields;
 
 /// A worker.
 pub(super) fn worker(view: &WorkerView) -> Value {
@@ -80,6 +48,7 @@ pub(super) fn worker(view: &WorkerView) -> Value {
         "consecutive_failures": loop_data.consecutive_failures,
         "total_failures": loop_data.total_failures,
         "cost_usd": loop_data.cost_usd,
+        "context_percent": view.context,
         "paused_by": paused_by(loop_data.paused_by, view.status),
         "outage": view.outage,
         "exit_code": view.exit_code,
@@ -94,12 +63,26 @@ pub(super) fn worker(view: &WorkerView) -> Value {
         "cmd": view.cmd,
         "cwd": view.cwd,
         "tags": view.tags,
+        "caps": caps(view),
         "env": view.env,
         "started": view.started,
         "tmux": view.tmux,
         "worktree": view.worktree,
         "sandbox": view.sandbox,
+        "tasks": view.tasks,
         "metadata": metadata,
+    })
+}
+
+/// The resource caps, each with its limit and the mechanism that enforces it.
+fn caps(view: &WorkerView) -> Value {
+    let by = |cap| view.caps_in_force.as_ref().and_then(|in_force| in_force.get(&cap));
+    let cap = |cap, limit: Option<Value>| limit.map(|limit| json!({"limit": limit, "mechanism": by(cap)}));
+    let caps = view.caps;
+    json!({
+        "memory": cap(Cap::Memory, caps.memory.map(Value::from)),
+        "cpus": cap(Cap::Cpus, caps.cpu_percent.map(|percent| json!(f64::from(percent) / 100.0))),
+        "pids": cap(Cap::Pids, caps.pids.map(Value::from)),
     })
 }
 
@@ -163,6 +146,7 @@ pub(super) fn ralph(view: &RalphView, of: &WorkerView) -> Value {
         "done_pattern": view.done_pattern,
         "inactivity_timeout": view.inactivity_timeout,
         "question_timeout": view.question_timeout,
+        "tasks": view.tasks,
         "state_file": view.state_file,
     })
 }
@@ -183,7 +167,6 @@ pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     fields.set("gates", gates(&report.gates));
     fields.set("budgets", budgets(&report.budgets));
     fields.set("baseline", checks(&report.baseline));
-    fields.set("gates", gates(&report.gates));
     fields.set("outages", report.outages);
     fields.set("outage_seconds", report.outage_seconds);
     fields.set("agent_seconds", agent_seconds(shown));
@@ -193,7 +176,7 @@ pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     fields.set("proof", proof(report));
     fields.set("stories", story_histories(&report.iterations));
     fields.set("paused_by", paused_by(report.paused_by, report.worker_status));
-    fields.fill(&["outage", "watched"], Value::Null);
+    fields.fill(&["outage", "watched", "sandbox"], Value::Null);
     fields.fill(&["unapproved", "warnings"], json!([]));
     fields.into_value()
 }
@@ -254,6 +237,7 @@ fn gates(gates: &Gates) -> Value {
 fn budgets(budgets: &Budgets) -> Value {
     let mut fields = Fields::of(budgets);
     fields.set("max_cost", budgets.max_cost.map(usd));
+    fields.fill(&["max_context"], Value::Null);
     fields.into_value()
 }
 
@@ -290,6 +274,7 @@ fn task_result(tasks: &TaskVerdict) -> Value {
     let mut fields = Fields::of(tasks);
     fields.fill(&["is_changed", "is_passed", "skip_review", "promised_early"], false);
     fields.fill(&["undone", "noted"], json!([]));
+    fields.fill(&["sent_back_at_cap"], 0);
     fields.set("checks", checks(&tasks.checks));
     fields.into_value()
 }
@@ -331,70 +316,10 @@ pub(super) fn ignored(files: &IgnoredFiles) -> Value {
 /// How an iteration ended, one word. The exit status has a field of its own.
 fn end_word(exit: IterationExit) -> Value {
     match exit {
+        IterationExit::Exit(Exit::OutOfMemory(_)) => "out_of_memory".into(),
         IterationExit::Exit(_) => "exit".into(),
         other => json!(other),
     }
-}
-
-/// An event.
-pub(super) fn notice(notice: &Notice) -> Value {
-    let mut fields = Fields::of(notice);
-    fields.rename("worker", "name");
-    match &notice.entry {
-        Entry::IterationStarted { .. } => fields.rename("max", "max_iterations"),
-        Entry::IterationEnded { exit, .. } => run_end(&mut fields, *exit),
-        Entry::IterationFailed { exit, .. } | Entry::RunEnded { exit, .. } => {
-            let is_plain = matches!(notice.entry, Entry::RunEnded { .. });
-            run_end(&mut fields, *exit);
-            fields.rename("attempt", "failures");
-            fields.rename("limit", if is_plain { "max_restarts" } else { "max_failures" });
-            fields.rename("backoff", "retry_seconds");
-        }
-        Entry::Inactivity { .. } | Entry::InactivityExtended { .. } => {
-            fields.rename("timeout", "timeout_seconds");
-        }
-        Entry::Outage { .. } => fields.rename("wait", "retry_seconds"),
-        Entry::OutOfTime { .. } => fields.rename("limit", "timeout_seconds"),
-        Entry::LoopComplete { reason, .. } | Entry::LoopFailed { reason, .. } => {
-            fields.set("end", reason.end());
-            fields.set("reason", reason.text());
-        }
-        Entry::Stopped { reason } => {
-            fields.set("reason", reason.text());
-            exit_status(&mut fields, if let StopReason::Exited(exit) = reason { Some(*exit) } else { None });
-        }
-        Entry::Started { .. }
-        | Entry::Ready { .. }
-        | Entry::Idle { .. }
-        | Entry::PromptSent { .. }
-        | Entry::PromptFailed { .. }
-        | Entry::Waiting { .. }
-        | Entry::StoryStarted { .. }
-        | Entry::CheckStarted { .. }
-        | Entry::Checked { .. }
-        | Entry::GatesMissed { .. }
-        | Entry::GatesHeld { .. }
-        | Entry::DonePatternMatched { .. }
-        | Entry::Paused { .. }
-        | Entry::Resumed
-        | Entry::Lost { .. }
-        | Entry::Cleaned
-        | Entry::Warning { .. } => {}
-    }
-    fields.into_value()
-}
-
-/// Replaces `exit` by its word and its exit status.
-fn run_end(fields: &mut Fields, exit: IterationExit) {
-    fields.rename("exit", "end");
-    fields.set("end", end_word(exit));
-    exit_status(fields, if let IterationExit::Exit(exit) = exit { Some(exit) } else { None });
-}
-
-/// Adds the exit status of an agent that ended by itself.
-fn exit_status(fields: &mut Fields, exit: Option<Exit>) {
-    fields.set("exit_code", exit.and_then(Exit::code));
-    fields.set("signal", exit.and_then(Exit::signal));
 }
 
 #[cfg(test)]

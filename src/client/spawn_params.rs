@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use swarm_state::budget::{Budgets, MAX_FAILURES};
+use swarm_state::caps::Caps;
 use swarm_state::gates::Gates;
 use swarm_state::model::RestartSpec;
 use swarm_state::pattern::Pattern;
@@ -22,7 +23,7 @@ use super::context::ClientContext;
 use super::sandbox::sandbox;
 use super::task_list::{agent_command, is_parallel, reviewer, task_gate, with_coordinator};
 use super::typed_path::{absolute, directory, prompt_file};
-use crate::cli::{BudgetArgs, GateArgs, RoomArgs, Spawn};
+use crate::cli::{BudgetArgs, CapArgs, GateArgs, RoomArgs, Spawn};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths;
 use crate::protocol::{RalphParams, SpawnParams, WorkerView};
@@ -118,6 +119,7 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         request: Some(request_name()),
         parent: None,
         sandbox,
+        caps: caps(&args.caps, settings, args.ralph.ralph),
     };
     if is_parallel(&args.tasks) { with_coordinator(&args.tasks, params) } else { Ok(params) }
 }
@@ -259,6 +261,13 @@ fn test_gates(args: &GateArgs) -> Result<TestGates, TestGatesError> {
     })
 }
 
+/// Builds the caps from the command line and the settings.
+fn caps(args: &CapArgs, settings: &Settings, is_loop: bool) -> Caps {
+    let typed = Caps { memory: args.memory, cpu_percent: args.cpus, pids: args.pids, pressure: None };
+    let caps = typed.or(settings.limits);
+    Caps { pressure: caps.pressure.filter(|_| is_loop), ..caps }
+}
+
 /// Builds the budgets from the command line.
 pub(super) fn budgets(args: &BudgetArgs) -> Budgets {
     Budgets {
@@ -268,6 +277,7 @@ pub(super) fn budgets(args: &BudgetArgs) -> Budgets {
         max_failures: args.max_failures.unwrap_or(MAX_FAILURES),
         iteration_timeout: args.iteration_timeout,
         no_progress: args.no_progress,
+        max_context: args.max_context,
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use swarm_state::caps::Caps;
 use swarm_state::model::{PromptVia, RestartSpec, RestartWhen};
 use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
@@ -48,6 +49,7 @@ pub(super) fn with_coordinator(args: &TaskListArgs, child: SpawnParams) -> Resul
         // It talks to the daemon. The stories' workers and the checks of a merge are in the sandbox.
         sandbox: None,
         ralph: None,
+        caps: Caps::default(),
         restart: Some(RestartSpec { when: RestartWhen::OnAbnormal, max_restarts: COORDINATOR_RESTARTS }),
         ..child.clone()
     };
@@ -74,6 +76,11 @@ pub(super) fn task_gate(args: &TaskListArgs, promise: Option<&str>, root: &Path)
     }
     // A link could lead out of the project.
     let (dir, root) = (paths::resolve(&dir), paths::resolve(root));
+    if dir == root {
+        let why = "--ralph-dir: the task list needs a directory of its own below the project";
+        let parent = root.parent().unwrap_or(&root).display();
+        return Err(Error::usage(why).hint(format!("start the loop in the project: --cwd {parent}")));
+    }
     let inside = dir.strip_prefix(&root).ok();
     let dir = inside.and_then(Path::to_str).filter(|dir| !dir.is_empty()).ok_or_else(|| {
         Error::usage(format!("--ralph-dir '{}' is not below {}", typed.display(), root.display()))

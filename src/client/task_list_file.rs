@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use swarm_state::tasks::TaskList;
 use swarm_state::tasks::gate::TASKS_FILE;
 
+use super::list_users::{ListChange, refuse_used_list};
 use super::typed_path;
 use crate::cli::TaskListPlace;
 use crate::error::{Error, Result};
@@ -104,8 +105,9 @@ impl TaskListFile {
     }
 
     /// Refuses to continue while a loop works on the list: it has its own copy, and would undo the change.
-    pub(super) fn refuse_active(&self) -> Result<()> {
-        TaskDir::find(None, self.absolute()?.parent())?.refuse_active()
+    pub(super) async fn refuse_used(&self) -> Result<()> {
+        let place = TaskDir::find(None, self.absolute()?.parent())?;
+        refuse_used_list(&place, ListChange::Edit).await
     }
 }
 

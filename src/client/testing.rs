@@ -39,5 +39,6 @@ pub(super) fn ralph_view() -> RalphView {
         paused_by: None,
         state_file: "/s/state.json".into(),
         raise: None,
+        tasks: None,
     }
 }

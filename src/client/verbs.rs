@@ -98,8 +98,8 @@ async fn call_worker(
 
 async fn run_ralph(ctx: &ClientContext, command: RalphCommand) -> CommandResult {
     match command {
-        RalphCommand::Init(args) => ralph_init::run(ctx, &args),
-        RalphCommand::Plan(args) => ralph_plan::run(ctx, &args),
+        RalphCommand::Init(args) => ralph_init::run(ctx, &args).await,
+        RalphCommand::Plan(args) => ralph_plan::run(ctx, &args).await,
         RalphCommand::Archive(_) => {
             Err(Error::new(ErrorCode::Internal, "`main` carries this command out itself").into())
         }
@@ -113,7 +113,7 @@ async fn run_ralph(ctx: &ClientContext, command: RalphCommand) -> CommandResult 
         RalphCommand::Diff(args) => ralph_diff::run(ctx, &args).await,
         RalphCommand::Restore(args) => ralph_restore::run(ctx, &args).await,
         RalphCommand::Approve(args) => ralph_approve::run(ctx, &args).await,
-        RalphCommand::Tasks(args) => ralph_tasks::run(ctx, &args.command),
+        RalphCommand::Tasks(args) => ralph_tasks::run(ctx, &args.command).await,
         RalphCommand::Clean(args) => ralph_clean::run(ctx, &args).await,
     }
 }

@@ -6,7 +6,7 @@ use swarm_state::cause::Cause;
 use swarm_state::notice::duration;
 use swarm_state::screen::printable;
 
-use crate::protocol::WorkerView;
+use crate::protocol::{TaskListView, WorkerView};
 
 /// Whether `worker` is a loop.
 pub(super) fn is_loop(worker: &WorkerView) -> bool {
@@ -28,7 +28,15 @@ pub(super) fn iteration(worker: &WorkerView) -> String {
     }
 }
 
-/// The cause in a few words; the text of a later daemon's cause that is unknown here.
+/// Formats the work on a task list as `review US-001`, and the stories as `1/3 done`; `None` before the first
+/// iteration.
+pub(super) fn story(tasks: &TaskListView) -> Option<(String, String)> {
+    let (mode, story) = (tasks.mode?, printable(tasks.story.as_ref()?));
+    Some((format!("{mode} {story}"), format!("{}/{} done", tasks.done?, tasks.total?)))
+}
+
+/// The cause in a few words; the text of a later daemon's cause that is unknown here. Without a cause, the story that
+/// the loop works on.
 pub(super) fn brief_cause(worker: &WorkerView) -> String {
     match &worker.cause {
         Some(Cause::NeedsPerson { text }) if text.starts_with("a question") => {
@@ -37,6 +45,10 @@ pub(super) fn brief_cause(worker: &WorkerView) -> String {
             asked.map_or_else(|| text.clone(), |line| format!("asks: {}", line.trim()))
         }
         Some(cause) => in_own_zone(cause).brief(worker.status),
+        None if worker.reason.is_none() && worker.status.is_live() => {
+            let work = worker.tasks.as_ref().and_then(story);
+            work.map_or_else(String::new, |(story, count)| format!("{story} ({count})"))
+        }
         None => worker.reason.clone().unwrap_or_default(),
     }
 }

@@ -173,6 +173,7 @@ impl Supervisor {
             slot.saving.state = SaveState::Unsaved { error: None, marked: false };
         }
         slot.rebuild_reader();
+        slot.story = slot.task_loop().and_then(|loop_run| loop_run.last_story());
         if !foreign {
             // The stamp is unknown, so the first look compares the file with the record: this finds an edit that was
             // made while no daemon ran.

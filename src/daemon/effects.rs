@@ -60,11 +60,12 @@ impl Supervisor {
         }
     }
 
-    /// Drops a run that waits for a save and should not start any more. Nothing of the run exists yet.
+    /// Drops a run that waits for a save or for memory and should not start any more. Nothing of the run exists yet.
     pub(crate) fn drop_held_run(&mut self, name: &WorkerName) {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let is_held_back = slot.engine.is_held_back();
         let Some(run) = slot.saving.held_run.take_if(|_| is_held_back) else { return };
+        slot.saving.pressure = None;
         if slot.engine.is_killed() {
             let never = SpawnError::Other("the run was never started".into());
             return self.advance(name, Event::SpawnFailed(run, never));
@@ -132,6 +133,10 @@ impl Supervisor {
             slot.saving.held_run = Some(run);
             return;
         }
+        if self.is_held_by_pressure(name, run) {
+            return;
+        }
+        let Some(slot) = self.slots.get_mut(name) else { return };
         slot.pane = None;
         slot.last_screen.clear();
         slot.renew_reader();

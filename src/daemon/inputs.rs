@@ -106,7 +106,7 @@ impl Supervisor {
             RunReport::Unstored(why) => return slot.saving.output_error = Some(why),
             RunReport::Warning(message) => return self.notify(name, Entry::Warning { message }),
             RunReport::Notice(entry) => {
-                slot.note_check(&entry);
+                slot.note_work(&entry);
                 return self.notify(name, entry);
             }
             RunReport::Begun(warnings) => return self.answer_loop_begun(name, warnings),
@@ -139,6 +139,9 @@ impl Supervisor {
                 }
                 slot.saving.output_error = None;
                 slot.checking.clear();
+                if let Some(tasks) = &verdict.tasks {
+                    slot.story = Some((tasks.turn.clone(), (tasks.done, tasks.total)));
+                }
                 self.advance(name, Event::Judged(run, verdict));
                 self.remove_run_dir(name, run);
                 return self.finish_stopped(name);

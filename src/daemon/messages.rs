@@ -316,3 +316,12 @@ pub(crate) struct IterationInfo {
     /// When the loop's time is up; `None` without a limit.
     pub(crate) until: Option<Instant>,
 }
+
+/// The memory pressure that holds an iteration, in percent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryPressure {
+    /// The pressure.
+    pub(crate) percent: u32,
+    /// The pressure up to which iterations start.
+    pub(crate) limit: u32,
+}

@@ -21,7 +21,9 @@ const STARTING_SCREEN_INTERVAL: Duration = Duration::from_millis(500);
 impl Supervisor {
     /// Looks at the screens if a look is due. Plans no wake-up while no screen is of interest.
     pub(crate) fn look_if_due(&mut self) {
-        let wanted = self.slots.values().any(|s| s.saving.is_unsaved() || s.engine.wants_screen());
+        let wanted = self.slots.values().any(|s| {
+            s.saving.is_unsaved() || s.saving.waits_for_pressure().is_some() || s.engine.wants_screen()
+        });
         let starting = self.slots.values().any(|s| matches!(s.engine.phase(), Phase::Starting { .. }));
         let next = Instant::now() + if starting { STARTING_SCREEN_INTERVAL } else { SCREEN_INTERVAL };
         match (wanted, self.next_look) {
@@ -36,6 +38,7 @@ impl Supervisor {
                 }
                 self.check_directories();
                 self.retry_saves();
+                self.retry_held_runs();
                 self.look();
             }
             (true, Some(_)) => {}

@@ -7,10 +7,11 @@ use chrono::{DateTime, FixedOffset};
 use serde_json::{Map, Value};
 use swarm_state::engine::{Edits, Effect, Event, Now, Phase, Policy, Worker};
 use swarm_state::format::{FORMAT, Legacy, Metadata, RalphFile, Record};
-use swarm_state::model::{Pane, PromptVia, Run, Status, Worktree};
+use swarm_state::model::{Pane, PromptVia, Status, Worktree};
 use swarm_state::notice::{Entry, PauseBy};
 use swarm_state::spec::{Prompt, WorkerSpec};
 use swarm_state::tasks::IterationMode;
+use swarm_state::tasks::gate::TaskTurn;
 use tokio::time::Instant;
 
 use crate::daemon::busy::BusyList;
@@ -22,7 +23,10 @@ use crate::daemon::run::input;
 use crate::daemon::run::iteration::{loop_id, loop_run};
 use crate::error::{Error, ErrorCode, Result};
 use crate::loops::LoopRun;
-use crate::store::RalphStamp;
+
+mod save_state;
+
+pub(crate) use save_state::{SaveState, Saving};
 
 /// The data about a worker's creation.
 pub(crate) struct Origin {
@@ -35,83 +39,6 @@ pub(crate) struct Origin {
     pub(crate) extra: Map<String, Value>,
     /// Present for a worker of the Python predecessor: the daemon shows it and changes nothing.
     pub(crate) legacy: Option<Legacy>,
-}
-
-/// Whether the worker's state is on disk.
-#[derive(Default)]
-pub(crate) enum SaveState {
-    #[default]
-    Saved,
-    /// The last save failed, for example because the disk is full.
-    Unsaved {
-        /// The error; `None` when nobody has tried to save yet.
-        error: Option<Error>,
-        /// A mark on disk records what must survive a crash: that the worker was killed or its loop paused.
-        marked: bool,
-    },
-}
-
-/// The state of a worker's files on disk, and the work that waits for a save.
-#[derive(Default)]
-pub(crate) struct Saving {
-    pub(crate) state: SaveState,
-    /// A run that starts when a save succeeds.
-    pub(crate) held_run: Option<Run>,
-    /// Why the output of the last run cannot be stored. Its pane keeps the output, and no run starts meanwhile.
-    pub(crate) output_error: Option<String>,
-    /// The loop's `state.json` as the daemon last wrote or read it.
-    pub(crate) ralph_file: Option<RalphFile>,
-    /// Identifies the version of the file that was last read; another stamp means that somebody edited it.
-    pub(crate) ralph_read: Option<RalphStamp>,
-    /// The stamp of the daemon's own last write.
-    pub(crate) ralph_written: Option<RalphStamp>,
-    /// Lines of `iterations.log` about the current iteration that an earlier daemon wrote. Empty after the first line
-    /// of this daemon's own.
-    pub(crate) log_tail: Vec<String>,
-    /// Lines of `iterations.log` that are not written yet.
-    pub(crate) unwritten_log: Vec<String>,
-}
-
-impl Saving {
-    pub(crate) fn is_unsaved(&self) -> bool {
-        matches!(self.state, SaveState::Unsaved { .. })
-    }
-
-    /// True when the last save failed and no mark preserves the change.
-    pub(crate) fn may_be_lost(&self) -> bool {
-        matches!(self.state, SaveState::Unsaved { marked: false, .. })
-    }
-
-    /// Why the last save failed.
-    pub(crate) fn error(&self) -> Option<&str> {
-        match &self.state {
-            SaveState::Unsaved { error, .. } => error.as_ref().map(|error| error.message.as_str()),
-            SaveState::Saved => None,
-        }
-    }
-
-    /// How to fix that error; without a hint of its own, the disk is full.
-    pub(crate) fn fix(&self) -> &str {
-        let hint = match &self.state {
-            SaveState::Unsaved { error, .. } => error.as_ref().and_then(|error| error.hint.as_deref()),
-            SaveState::Saved => None,
-        };
-        hint.unwrap_or("free disk space")
-    }
-
-    /// As [`Saving::error`], for a message that needs a reason.
-    pub(crate) fn error_text(&self) -> String {
-        self.error().unwrap_or("the disk refused the write").to_owned()
-    }
-
-    /// Why the worker waits for free disk space; `None` while it does not.
-    pub(crate) fn waits_for_disk(&self) -> Option<String> {
-        if let Some(error) = &self.output_error {
-            return Some(format!("its output cannot be stored: {error}"));
-        }
-        self.held_run?;
-        Some(format!("its state cannot be saved: {}", self.error()?))
-    }
 }
 
 /// The start of a worker, as far as a client waits for it.
@@ -149,6 +76,8 @@ pub(crate) struct Slot {
     pub(crate) last_screen: String,
     /// The checks that run now.
     pub(crate) checking: Vec<String>,
+    /// The work on the task list in the current or last iteration, and the numbers of finished and of all stories.
+    pub(crate) story: Option<(TaskTurn, (u64, u64))>,
     pub(crate) saving: Saving,
     pub(crate) start: Start,
     /// False until the saved state was compared with the panes of its tmux server.
@@ -203,6 +132,7 @@ impl Slot {
             reader,
             last_screen: String::new(),
             checking: vec![],
+            story: None,
             saving: Saving::default(),
             start: Start::Settled,
             reconciled: true,
@@ -350,14 +280,19 @@ impl Slot {
         Err(Error::new(ErrorCode::Conflict, message).hint("wait a moment, then retry"))
     }
 
-    /// The worker's status. A worker that waits for disk space is `waiting`.
+    /// The worker's status. A worker that waits for disk space or memory is `waiting`.
     pub(crate) fn status(&self) -> Status {
-        if self.saving.waits_for_disk().is_some() { Status::Waiting } else { self.engine.status() }
+        let waits = self.saving.waits_for_disk().is_some() || self.saving.waits_for_pressure().is_some();
+        if waits { Status::Waiting } else { self.engine.status() }
     }
 
-    /// Updates the running checks by a notice about one of them.
-    pub(crate) fn note_check(&mut self, entry: &Entry) {
+    /// Updates the running checks, or the story of the iteration, by a notice about it.
+    pub(crate) fn note_work(&mut self, entry: &Entry) {
         match entry {
+            Entry::StoryStarted { mode, story, title, done, total, .. } => {
+                let turn = TaskTurn { mode: *mode, story: story.clone(), title: title.clone() };
+                self.story = Some((turn, (*done, *total)));
+            }
             Entry::CheckStarted { check, .. } => self.checking.push(check.clone()),
             Entry::Checked { check, .. } => {
                 if let Some(at) = self.checking.iter().position(|running| running == check) {

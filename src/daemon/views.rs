@@ -8,9 +8,10 @@ use swarm_state::engine::Phase;
 use swarm_state::model::Status;
 use swarm_state::notice::PauseBy;
 
+use crate::daemon::messages::MemoryPressure;
 use crate::daemon::slot::Slot;
 use crate::daemon::verbs::ralph_resume::limits_to_raise;
-use crate::protocol::{RalphView, RestartView, TmuxView, WorkerView};
+use crate::protocol::{RalphView, RestartView, TaskListView, TmuxView, WorkerView};
 use crate::{procs, wrapper};
 
 /// The document's time format: local, without offset.
@@ -53,12 +54,29 @@ fn worker(slot: &Slot) -> WorkerView {
         metadata: metadata(slot),
         ready: engine.is_ready(),
         idle: engine.is_idle(),
+        context: engine.context_percent(),
         ended: engine.ended_by_swarm(),
         outage: engine.outage().map(|outage| outage.kind),
         raise: limits_to_raise(slot),
         parent: spec.parent.clone(),
         sandbox: spec.sandbox.as_ref().map(|sandbox| sandbox.kind),
+        tasks: tasks(slot),
+        caps: spec.caps,
+        caps_in_force: wrapper::caps_in_force(&context.run_dir(engine.run())).filter(|_| live),
     }
+}
+
+/// The task list of a loop.
+fn tasks(slot: &Slot) -> Option<TaskListView> {
+    let gate = slot.spec.ralph.as_ref()?.gates.tasks.as_ref()?;
+    let (turn, count) = slot.story.clone().unzip();
+    Some(TaskListView {
+        dir: gate.dir.clone(),
+        mode: turn.as_ref().map(|turn| turn.mode),
+        story: turn.map(|turn| turn.story),
+        done: count.map(|(done, _)| done),
+        total: count.map(|(_, total)| total),
+    })
 }
 
 /// The last lines of its screen, without control sequences.
@@ -96,6 +114,9 @@ fn fit(views: &mut [WorkerView]) {
         shorten_all(&mut view.cmd, share);
         shorten_all(&mut view.tags, share / 4);
         shorten_all(&mut view.screen, share / 4);
+        if let Some(story) = view.tasks.as_mut().and_then(|tasks| tasks.story.as_mut()) {
+            shorten(story, share / 4);
+        }
         // The cause holds the same texts. Without it clients have the status and the start of the reason.
         if let Some(reason) = view.reason.as_mut().filter(|reason| reason.len() > share / 4) {
             shorten(reason, share / 4);
@@ -140,6 +161,9 @@ pub(crate) fn cause(slot: &Slot) -> Option<Cause> {
     }
     if let Some(error) = slot.saving.waits_for_disk() {
         return Some(Cause::DiskFull { error });
+    }
+    if let Some(MemoryPressure { percent, limit }) = slot.saving.waits_for_pressure() {
+        return Some(Cause::MemoryPressure { percent, limit });
     }
     if let Some(error) = slot.saving.error() {
         return Some(Cause::Unsaved { error: error.to_string() });
@@ -230,6 +254,7 @@ pub(crate) fn ralph(slot: &Slot) -> Option<RalphView> {
         paused_by: ralph.paused,
         state_file: slot.driver.context.store.paths().ralph_state(&spec.name),
         raise: limits_to_raise(slot),
+        tasks: tasks(slot),
     })
 }
 

@@ -5,10 +5,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
+use swarm_state::notice::counted;
 
 use super::check::Check;
 use crate::paths::Paths;
-use crate::settings::Settings;
+use crate::procs::memory_pressure;
+use crate::settings::{GuardSettings, Settings};
 use crate::shell::quote_path;
 
 /// Free bytes below which state may not be saved, and below which this is near.
@@ -112,16 +114,31 @@ fn room_of(place: &Path) -> std::io::Result<(u64, bool)> {
     Ok((fs2::available_space(place)?, stat.files() > 0 && stat.files_available() == 0))
 }
 
-/// Checks the settings files.
-pub(super) fn settings(paths: &Paths) -> Check {
-    match Settings::load(&paths.user_config(), Some(Path::new("swarm.toml")), None) {
-        Ok(settings) if settings.files.is_empty() => {
-            Check::ok("settings", "no settings file; defaults apply")
-        }
-        Ok(settings) => {
-            let files: Vec<String> = settings.files.iter().map(|file| file.display().to_string()).collect();
-            Check::ok("settings", format!("read from {}", files.join(", ")))
-        }
-        Err(error) => Check::of("settings", error, "fix the file, or move it away"),
+/// Checks the settings files, and whether the guard is on.
+pub(super) fn settings(paths: &Paths) -> Vec<Check> {
+    let settings = match Settings::load(&paths.user_config(), Some(Path::new("swarm.toml")), None) {
+        Ok(settings) => settings,
+        Err(error) => return vec![Check::of("settings", error, "fix the file, or move it away")],
+    };
+    let files: Vec<String> = settings.files.iter().map(|file| file.display().to_string()).collect();
+    let message = match files.as_slice() {
+        [] => "no settings file; defaults apply".to_owned(),
+        files => format!("read from {}", files.join(", ")),
+    };
+    let read = if settings.limits.pressure.is_some() && memory_pressure().is_none() {
+        let message = "limits.pressure has no effect: this kernel does not report memory pressure";
+        Check::warn("settings", message, "start the kernel with psi=1, or remove the key")
+    } else {
+        Check::ok("settings", message)
+    };
+    vec![read, guard(&settings.guard)]
+}
+
+fn guard(settings: &GuardSettings) -> Check {
+    let allowed = counted(settings.allow.as_ref().map_or(0, Vec::len), "allowed pattern");
+    if settings.off == Some(true) {
+        let message = "it is off: dangerous commands of agents are not stopped";
+        return Check::warn("guard", message, "remove off under [guard]: swarm config edit");
     }
+    Check::ok("guard", format!("it stops dangerous commands of agents with hooks ({allowed})"))
 }

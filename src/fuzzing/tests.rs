@@ -177,20 +177,23 @@ proptest! {
         env in prop::collection::btree_map("[A-Z=]{0,4}", "\\PC{0,6}|\\x00", 0..4),
         code: Option<i32>, signal: Option<i32>, hup: bool, ended: Option<i64>,
         error in prop::option::of("\\PC{0,20}"),
+        memory: Option<u64>,
         junk in prop::collection::vec(any::<u8>(), 0..60),
     ) {
+        let caps = swarm_state::caps::Caps { memory, ..Default::default() };
         let launch = LaunchSpec {
             argv,
             env,
             cwd: "/".into(),
             stdin: None,
             end_leftovers: hup,
+            caps,
             sandboxed: false,
             placeholders: vec![],
         };
         let text = serde_json::to_vec(&launch).unwrap();
         prop_assert_eq!(serde_json::from_slice::<LaunchSpec>(&text).unwrap(), launch);
-        let exit = ExitRecord { code, signal, hup, ended, error, helper: hup };
+        let exit = ExitRecord { code, signal, hup, ended, error, helper: hup, oom_kills: 0, memory_cap: 0 };
         let text = serde_json::to_vec(&exit).unwrap();
         prop_assert_eq!(&serde_json::from_slice::<ExitRecord>(&text).unwrap(), &exit);
         crate::daemon::exit_of(&exit).code();

@@ -77,11 +77,19 @@ pub struct HookStatus {
     pub problem: Option<String>,
 }
 
-/// Returns the events of an agent that a loop needs.
+/// Returns the events of an agent that a loop and the context monitor need.
 pub fn needed(agent: HookAgent) -> &'static [HookEvent] {
     match agent {
-        HookAgent::Claude => &[HookEvent::UserPromptSubmit, HookEvent::Stop, HookEvent::StopFailure],
-        HookAgent::Codex => &[HookEvent::UserPromptSubmit, HookEvent::Stop],
+        HookAgent::Claude => &[
+            HookEvent::SessionStart,
+            HookEvent::UserPromptSubmit,
+            HookEvent::PostToolUse,
+            HookEvent::Stop,
+            HookEvent::StopFailure,
+        ],
+        HookAgent::Codex => {
+            &[HookEvent::SessionStart, HookEvent::UserPromptSubmit, HookEvent::PostToolUse, HookEvent::Stop]
+        }
     }
 }
 

@@ -24,9 +24,10 @@ const MAX_SETTINGS_BYTES: u64 = 4 << 20;
 
 /// The events of an interactive Claude Code. Only the needed ones: an older release that does not support an event runs
 /// no hook at all.
-const CLAUDE: [HookEvent; 6] = [
+const CLAUDE: [HookEvent; 7] = [
     HookEvent::SessionStart,
     HookEvent::UserPromptSubmit,
+    HookEvent::PostToolUse,
     HookEvent::Stop,
     HookEvent::StopFailure,
     HookEvent::PreCompact,
@@ -34,11 +35,17 @@ const CLAUDE: [HookEvent; 6] = [
 ];
 
 /// The events of a one-shot Claude Code, whose result reports errors.
-const CLAUDE_ONCE: [HookEvent; 4] =
-    [HookEvent::SessionStart, HookEvent::UserPromptSubmit, HookEvent::Stop, HookEvent::PreCompact];
+const CLAUDE_ONCE: [HookEvent; 5] = [
+    HookEvent::SessionStart,
+    HookEvent::UserPromptSubmit,
+    HookEvent::PostToolUse,
+    HookEvent::Stop,
+    HookEvent::PreCompact,
+];
 
 /// The events of Codex.
-const CODEX: [HookEvent; 3] = [HookEvent::SessionStart, HookEvent::UserPromptSubmit, HookEvent::Stop];
+const CODEX: [HookEvent; 4] =
+    [HookEvent::SessionStart, HookEvent::UserPromptSubmit, HookEvent::PostToolUse, HookEvent::Stop];
 
 /// An agent's command line and environment, to which hooks are added.
 pub struct Launch<'a> {
@@ -50,7 +57,7 @@ pub struct Launch<'a> {
     pub env: &'a mut BTreeMap<String, String>,
     /// Its working directory.
     pub cwd: &'a Path,
-    /// It runs in a sandbox of swarm.
+    /// It runs in a sandbox of swarm. The guard then need not judge its tool calls.
     pub sandboxed: bool,
 }
 
@@ -68,7 +75,7 @@ impl Launch<'_> {
             HookStyle::Off => Ok(()),
             HookStyle::Claude => self.claude(program, dir),
             HookStyle::Codex => {
-                let args = codex_args(program);
+                let args = codex_args(program, &with_guard(&CODEX, !self.sandboxed));
                 let at = self.profile.place_of_flags(self.argv);
                 self.argv.splice(at..at, args);
                 Ok(())
@@ -85,7 +92,8 @@ impl Launch<'_> {
         };
         let once = self.profile.is_one_shot(self.argv);
         let events: &[HookEvent] = if once { &CLAUDE_ONCE } else { &CLAUDE };
-        let mut settings = with_hooks(&theirs, events, program).map_err(|error| refused(error.0))?;
+        let events = with_guard(events, !self.sandboxed);
+        let mut settings = with_hooks(&theirs, &events, program).map_err(|error| refused(error.0))?;
         if self.sandboxed {
             // Its own sandbox cannot be built inside of another one.
             settings["sandbox"] = json!({ "enabled": false });
@@ -103,6 +111,11 @@ impl Launch<'_> {
         self.env.entry(BLOCK_CAP.0.to_owned()).or_insert_with(|| BLOCK_CAP.1.to_owned());
         Ok(())
     }
+}
+
+/// The events, with the one that the guard needs.
+fn with_guard(events: &[HookEvent], guard: bool) -> Vec<HookEvent> {
+    events.iter().copied().chain(guard.then_some(HookEvent::PreToolUse)).collect()
 }
 
 /// Finds the user's `--settings`: its position and its value.
@@ -131,9 +144,9 @@ fn refused(why: String) -> Error {
 }
 
 /// Returns the arguments with Codex's hooks, and the flag without which Codex ignores them.
-fn codex_args(program: &Path) -> Vec<String> {
+fn codex_args(program: &Path, events: &[HookEvent]) -> Vec<String> {
     let mut args = vec!["--dangerously-bypass-hook-trust".to_owned()];
-    for event in CODEX {
+    for &event in events {
         let Some(name) = event.setting() else { continue };
         let command = toml::Value::String(command(program, event));
         args.push("-c".to_owned());
@@ -171,11 +184,11 @@ mod tests {
         assert_eq!(argv, ["env", "A=1", "claude", "--settings", &file, "--model", "x", "--", "--settings"]);
         assert_eq!(env[BLOCK_CAP.0], "200");
         let hooks = settings(dir.path())["hooks"].clone();
-        assert_eq!(hooks.as_object().unwrap().len(), CLAUDE.len());
+        assert_eq!(hooks.as_object().unwrap().len(), CLAUDE.len() + 1);
         let said = hooks["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
         assert!(said.ends_with(" /opt/swarm stop"), "{said}");
         passed(&["claude", "-p"], dir.path()).unwrap();
-        assert_eq!(settings(dir.path())["hooks"].as_object().unwrap().len(), CLAUDE_ONCE.len());
+        assert_eq!(settings(dir.path())["hooks"].as_object().unwrap().len(), CLAUDE_ONCE.len() + 1);
     }
 
     #[test]
@@ -213,7 +226,7 @@ mod tests {
         assert_eq!((&*argv[1], &*argv[2], &*argv[3]), ("exec", "--dangerously-bypass-hook-trust", "-c"));
         assert_eq!(
             (argv.last().unwrap().as_str(), argv.len(), env.len()),
-            ("--json", 4 + 2 * CODEX.len(), 0)
+            ("--json", 4 + 2 * (CODEX.len() + 1), 0)
         );
         let (argv, _) = passed(&["codex"], dir.path()).unwrap();
         assert_eq!(&*argv[1], "--dangerously-bypass-hook-trust");

@@ -47,8 +47,13 @@ pub struct AgentSession {
     pub transcript: Option<String>,
 }
 
-/// Reports an event. Returns whether it was new to the daemon; `None` on any error.
-pub fn report(socket: &Path, place: &WorkerPlace, session: &AgentSession, news: HookNews) -> Option<bool> {
+/// Reports an event. Returns the daemon's answer; `None` on any error.
+pub fn report(
+    socket: &Path,
+    place: &WorkerPlace,
+    session: &AgentSession,
+    news: HookNews,
+) -> Option<HookHeard> {
     let mut stream = UnixStream::connect(socket).ok()?;
     stream.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
     stream.set_write_timeout(Some(ANSWER_TIMEOUT)).ok()?;
@@ -65,7 +70,7 @@ pub fn report(socket: &Path, place: &WorkerPlace, session: &AgentSession, news: 
     answers.read_line(&mut hello).ok()?;
     answers.read_line(&mut answer).ok()?;
     let response: Response = serde_json::from_str(&answer).ok()?;
-    serde_json::from_value::<HookHeard>(response.ok?).ok().map(|answer| answer.heard)
+    serde_json::from_value(response.ok?).ok()
 }
 
 /// Returns handshake and call, to be sent with one write.

@@ -15,14 +15,16 @@ use std::time::{Duration, Instant};
 use chrono::{TimeDelta, Utc};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::json;
+use swarm_state::context::ContextUse;
 use swarm_state::hook::{HookEvent, HookHost, HookInput, heard};
 use swarm_state::session::{SessionId, StopAnswer};
 
 use super::command::{SHELL_NAME, TIMEOUT_SECONDS};
 use super::report::{self, AgentSession, WorkerPlace};
 use super::task_list::{self, StoppingAgent};
+use super::{context, guard};
 use crate::paths::Paths;
-use crate::protocol::HookNews;
+use crate::protocol::{HookHeard, HookNews};
 use crate::sandbox::is_inside;
 use crate::session::prompt;
 use crate::session::stop::{HookCall, StopRequest, doubt_line};
@@ -115,6 +117,7 @@ fn answer_to(args: &[OsString], called: HookCall, known: &KnownLoop) -> Option<S
     let var = |name: &str| std::env::var_os(name);
     let sessions = paths.as_ref().map(SessionStore::of);
     let (mut held, mut said) = (false, None);
+    let context = (event == HookEvent::PostToolUse).then(|| context::measure(&input)).flatten();
     match (event, &sessions) {
         (HookEvent::Stop | HookEvent::StopFailure, Some(sessions)) => {
             let found = |session: &SessionId, iteration| {
@@ -137,11 +140,23 @@ fn answer_to(args: &[OsString], called: HookCall, known: &KnownLoop) -> Option<S
         (HookEvent::UserPromptSubmit, Some(sessions)) => {
             said = prompt::answer(sessions, &input).map(|answer| answer.to_string());
         }
+        (HookEvent::SessionStart, Some(_)) => context::rearm(paths.as_ref()?, &input),
         _ => {}
     }
+    let denial =
+        (event == HookEvent::PreToolUse).then(|| guard::check(paths.as_ref(), &input, &var)).flatten();
+    let mut max_context = None;
     if let (Some(paths), Some(place)) = (&paths, WorkerPlace::of(var)) {
-        report_to_daemon(paths, &place, event, &input, held);
+        let news = match &denial {
+            Some(denial) => Some(HookNews::Denied { what: denial.what.clone() }),
+            None => news_of(event, &input, held, context.map(ContextUse::percent)),
+        };
+        max_context = report_to_daemon(paths, &place, &input, news).and_then(|answer| answer.max_context);
     }
+    if let (Some(paths), Some(context)) = (&paths, context) {
+        said = context::alert(paths, &input, context, max_context);
+    }
+    said = said.or_else(|| denial.map(|denial| denial.answer));
     said
 }
 
@@ -182,21 +197,30 @@ fn say(answer: StopAnswer, host: HookHost) -> Option<String> {
     }
 }
 
-fn report_to_daemon(paths: &Paths, place: &WorkerPlace, event: HookEvent, input: &HookInput, held: bool) {
-    let news = match event {
+/// The news for the daemon, if the event is any.
+fn news_of(event: HookEvent, input: &HookInput, held: bool, context: Option<u8>) -> Option<HookNews> {
+    match event {
         HookEvent::SessionStart => {
             // A compaction keeps the session's id. Another id belongs to an agent that this agent started.
             let anew = input.cause.as_deref() == Some("clear");
             Some(HookNews::Session { anew })
         }
+        HookEvent::PostToolUse => Some(HookNews::ToolUsed { context }),
         _ => heard(event, input, held).map(HookNews::from),
-    };
-    let Some(news) = news else { return };
+    }
+}
+
+fn report_to_daemon(
+    paths: &Paths,
+    place: &WorkerPlace,
+    input: &HookInput,
+    news: Option<HookNews>,
+) -> Option<HookHeard> {
     let transcript = input.transcript.as_ref().and_then(|path| path.to_str()).map(ToOwned::to_owned);
     let session = AgentSession { id: input.session.clone(), transcript };
     // A sandbox shows only the socket for hooks.
     let socket = if is_inside(paths) { paths.hook_socket() } else { paths.socket() };
-    report::report(&socket, place, &session, news);
+    report::report(&socket, place, &session, news?)
 }
 
 /// Whether the input is a complete object. It is parsed only when it ends like one.

@@ -11,6 +11,6 @@ mod judge;
 mod marker;
 
 pub(crate) use begin::NoTurn;
-pub(crate) use check::check_task_files;
+pub(crate) use check::{check_task_files, refuse_uncommitted_list};
 pub(crate) use judge::Reviewed;
 pub(crate) use marker::{foreign as foreign_marker, renew as renew_marker};

@@ -38,6 +38,12 @@ pub enum HookNews {
     Prompt,
     /// The agent is working.
     Working,
+    /// The agent used a tool.
+    ToolUsed {
+        /// How full the agent's context is, in percent; absent if unknown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<u8>,
+    },
     /// The agent's turn has ended.
     TurnOver,
     /// The agent has waited for a person for a while.
@@ -49,6 +55,11 @@ pub enum HookNews {
     },
     /// The agent's context is full and will be compacted.
     ContextSpent,
+    /// The guard stopped a tool call of the agent.
+    Denied {
+        /// The command or the file, and the class of the danger.
+        what: String,
+    },
     /// The agent waits for a person.
     Asks {
         /// The agent's question or request, as text.
@@ -61,6 +72,10 @@ pub enum HookNews {
 pub struct HookHeard {
     /// The report was about the worker's own agent and was used.
     pub heard: bool,
+    /// The percentage of its context that the agent's iteration may use; absent without a limit, and in the answer to
+    /// other events than `tool_used`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_context: Option<u8>,
 }
 
 impl HookNews {
@@ -70,6 +85,8 @@ impl HookNews {
             Self::Session { .. } => None,
             Self::Prompt => Some(HookSignal::Prompt),
             Self::Working => Some(HookSignal::Working),
+            Self::ToolUsed { context } => Some(HookSignal::ToolUsed(*context)),
+            Self::Denied { .. } => Some(HookSignal::ToolUsed(None)),
             Self::TurnOver => Some(HookSignal::TurnOver),
             Self::Idle => Some(HookSignal::Idle),
             Self::ApiError { message } => Some(HookSignal::ApiError(message.clone())),
@@ -84,6 +101,7 @@ impl From<HookSignal> for HookNews {
         match heard {
             HookSignal::Prompt => Self::Prompt,
             HookSignal::Working => Self::Working,
+            HookSignal::ToolUsed(context) => Self::ToolUsed { context },
             HookSignal::TurnOver => Self::TurnOver,
             HookSignal::Idle => Self::Idle,
             HookSignal::ApiError(message) => Self::ApiError { message },

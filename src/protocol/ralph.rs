@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use swarm_state::model::{LoopStatus, Status, is_default};
 use swarm_state::notice::PauseBy;
 
-use super::workers::ClearedSnapshots;
+use super::workers::{ClearedSnapshots, TaskListView};
 
 /// The answer to `ralph.pause` and `ralph.resume`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +79,9 @@ pub struct RalphView {
     /// Absent if it cannot continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raise: Option<Vec<String>>,
+    /// The task list; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<TaskListView>,
 }
 
 /// The parameters of `ralph.set`: the settings that may change while a loop runs.
@@ -86,8 +89,8 @@ pub struct RalphView {
 pub struct RalphSetParams {
     /// The worker.
     pub name: String,
-    /// `max_iterations`, `max_time`, `max_cost`, `max_tokens`, `max_failures`, `no_progress`, `inactivity_timeout`,
-    /// `question_timeout`, `done_pattern` or `prompt_file`.
+    /// `max_iterations`, `max_time`, `max_cost`, `max_tokens`, `max_failures`, `no_progress`, `max_context`,
+    /// `inactivity_timeout`, `question_timeout`, `done_pattern` or `prompt_file`.
     pub key: String,
     /// The value as text. Durations are seconds and `max_cost` is millionths of a US dollar. The word `null` removes
     /// the done pattern or a limit that is optional.

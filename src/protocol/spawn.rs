@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use swarm_state::budget::Budgets;
+use swarm_state::caps::Caps;
 use swarm_state::gates::Gates;
 use swarm_state::model::{
     PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec, WorkerName, default_question_timeout, is_default,
@@ -69,6 +70,9 @@ pub struct SpawnParams {
     /// Run it and its checks in this sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxSpec>,
+    /// The resource caps; absent for none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub caps: Caps,
 }
 
 /// The input of the coordinator of `--jobs`, on its standard input.

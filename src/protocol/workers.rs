@@ -7,10 +7,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use swarm_state::caps::{Caps, CapsInForce};
 use swarm_state::ignored::IgnoredFiles;
 use swarm_state::model::{RestartWhen, Status, WorkerName, Worktree, is_default};
 use swarm_state::removal::Permission;
 use swarm_state::sandbox::SandboxKind;
+use swarm_state::tasks::IterationMode;
 
 use crate::error::Error;
 
@@ -75,6 +77,9 @@ pub struct WorkerView {
     /// The agent's turn has ended, according to its screen; absent for no.
     #[serde(default, skip_serializing_if = "is_default")]
     pub idle: bool,
+    /// How full the agent's context is, in percent, as its hook last reported it; absent if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<u8>,
     /// Why swarm ended the last run; absent if the agent exited by itself or a run is alive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
@@ -91,6 +96,30 @@ pub struct WorkerView {
     /// The sandbox that it runs in; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxKind>,
+    /// The task list that the loop works on; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<TaskListView>,
+    /// Its resource caps; absent without any.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub caps: Caps,
+    /// The mechanism of each cap that is in force; absent while no run is alive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caps_in_force: Option<CapsInForce>,
+}
+
+/// The task list of a loop, and its work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskListView {
+    /// Its directory, relative to the worker's.
+    pub dir: String,
+    /// The kind of work of the current (or last) iteration; null before the first.
+    pub mode: Option<IterationMode>,
+    /// The story of that iteration.
+    pub story: Option<String>,
+    /// The number of stories that need no further iteration; null before the first iteration.
+    pub done: Option<u64>,
+    /// The number of all stories.
+    pub total: Option<u64>,
 }
 
 /// The fields of a worker's metadata. Fields that this version does not know are ignored.

@@ -1,16 +1,15 @@
 //! Parses one settings file: its keys with their positions, and typed values.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use swarm_state::caps;
 use swarm_state::pattern::Pattern;
 use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
 use toml::{Spanned, Value};
 
 use crate::duration::parse_duration;
-use crate::error::{Error, Result as CrateResult};
-use crate::files::read_bounded;
+use crate::error::Error;
 use crate::paths::{home, pin};
 
 /// One key in one file.
@@ -232,6 +231,27 @@ impl SettingEntry<'_> {
             .ok_or_else(|| self.must_be(&format!("a whole number, 1 to {limit}")))
     }
 
+    /// A percentage above 0.
+    pub(super) fn percent(&self) -> Result<u8, Fault> {
+        self.count_to(100).map(|percent| percent.try_into().unwrap_or(100))
+    }
+
+    /// A size of memory, in bytes.
+    pub(super) fn memory(&self) -> Result<u64, Fault> {
+        let bytes = self.value.get_ref().as_str().and_then(|text| caps::parse_memory(text).ok());
+        bytes.ok_or_else(|| self.must_be(&format!("{} in quotes", caps::MEMORY_FORM)))
+    }
+
+    /// A number of CPUs, in percent of one CPU.
+    pub(super) fn cpus(&self) -> Result<u32, Fault> {
+        let text = match self.value.get_ref() {
+            DeValue::Integer(integer) => integer.as_str(),
+            DeValue::Float(float) => float.as_str(),
+            _ => "",
+        };
+        caps::parse_cpus(text).map_err(|_| self.must_be(caps::CPUS_FORM))
+    }
+
     /// US dollars above 0, as millionths.
     pub(super) fn dollars(&self) -> Result<u64, Fault> {
         self.money()
@@ -360,29 +380,4 @@ impl SettingEntry<'_> {
             }
         }
     }
-}
-
-/// The largest settings file.
-pub(super) const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
-
-/// A file's text; `None` if it is missing and not required.
-pub(super) fn read_file(path: &Path, required: bool) -> CrateResult<Option<String>> {
-    let text = read_bounded(path, MAX_SETTINGS_BYTES).and_then(|bytes| {
-        String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
-    });
-    match text {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if is_absent(&error) && path.is_symlink() => {
-            let message =
-                format!("the settings file '{}' is a link to a file that does not exist", path.display());
-            Err(Error::invalid(message).hint("create that file, or remove the link"))
-        }
-        Err(error) if !required && is_absent(&error) => Ok(None),
-        Err(error) => Err(Error::invalid(format!("cannot read settings file '{}': {error}", path.display()))),
-    }
-}
-
-/// The file does not exist, also because a directory above it is a file.
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

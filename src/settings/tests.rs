@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use swarm_state::model::PromptVia;
 use tempfile::TempDir;
 
-use super::read::MAX_SETTINGS_BYTES;
+use super::file::MAX_SETTINGS_BYTES;
 use super::*;
 use crate::files::file_name;
 
@@ -155,6 +155,21 @@ const FAULTS: &[(&str, &str)] = &[
     ("command = []", "c.toml:1: 'command' must name a command"),
     ("command = [\"\"]", "c.toml:1: 'command' must name a command"),
     ("[tmux]\nsize = \"200\"", "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 1000x500)"),
+    (
+        "[limits]\nmemory = 200",
+        "c.toml:2: 'limits.memory' must be a size of at least 16M, such as 200M, 1.5G or 8GiB in quotes",
+    ),
+    (
+        "[limits]\nmemory = \"1M\"",
+        "c.toml:2: 'limits.memory' must be a size of at least 16M, such as 200M, 1.5G or 8GiB in quotes",
+    ),
+    ("[limits]\ncpus = 0", "c.toml:2: 'limits.cpus' must be a number of CPUs from 0.01 to 4096, such as 1.5"),
+    (
+        "[limits]\ncpus = \"2\"",
+        "c.toml:2: 'limits.cpus' must be a number of CPUs from 0.01 to 4096, such as 1.5",
+    ),
+    ("[limits]\npids = 0", "c.toml:2: 'limits.pids' must be a whole number, 1 to 4194304"),
+    ("[limits]\npressure = 101", "c.toml:2: 'limits.pressure' must be a whole number, 1 to 100"),
     ("[tmux]\nsize = \"1x1\"", "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 1000x500)"),
     (
         "[agents.x]\nprompt_via = \"pipe\"",
@@ -177,6 +192,10 @@ const FAULTS: &[(&str, &str)] = &[
     (
         "[ralph_loop]\nmax_iterations = 0",
         "c.toml:2: 'ralph_loop.max_iterations' must be a whole number, 1 to 100",
+    ),
+    (
+        "[ralph_loop]\nmax_context = 101",
+        "c.toml:2: 'ralph_loop.max_context' must be a whole number, 1 to 100",
     ),
     (
         "[ralph_loop]\nmax_cost = 0.0",
@@ -339,12 +358,13 @@ fn profiles_are_changed_key_by_key_and_come_first() {
 
 #[test]
 fn the_defaults_of_loop_are_read() {
-    let text = "[ralph_loop]\nmax_iterations = 100\nmax_cost = 3\nmax_time = '1m'\ncompletion_tag = 'DONE'\nagent = 'mine'\n\
+    let text = "[ralph_loop]\nmax_iterations = 100\nmax_cost = 3\nmax_time = '1m'\nmax_context = 70\ncompletion_tag = 'DONE'\nagent = 'mine'\n\
                 [agents.mine]\n";
     let defaults = LoopDefaults {
         max_iterations: Some(100),
         max_cost: Some(3_000_000),
         max_time: Some(60),
+        max_context: Some(70),
         completion_tag: Some("DONE".into()),
         agent: Some("mine".into()),
     };
@@ -374,6 +394,15 @@ fn prices_are_dollars_a_million_tokens() {
 }
 
 #[test]
+fn limits_are_read() {
+    let text = "[limits]\nmemory = \"1.5G\"\ncpus = 0.5\npids = 9\npressure = 20\n";
+    let limits = Fixture::new().load(text).unwrap().limits;
+    let wanted = Caps { memory: Some(1536 << 20), cpu_percent: Some(50), pids: Some(9), pressure: Some(20) };
+    assert_eq!(limits, wanted);
+    assert_eq!(Fixture::new().load("[limits]\ncpus = 2").unwrap().limits.cpu_percent, Some(200));
+}
+
+#[test]
 fn daemon_settings_are_read() {
     let dir = Fixture::new();
     let daemon = |text: &str| dir.load(text).map(|settings| settings.daemon.resume_after_shutdown);
@@ -381,6 +410,26 @@ fn daemon_settings_are_read() {
     assert_eq!(daemon("[daemon]").unwrap(), None);
     let error = daemon("[daemon]\nresume_after_shutdown = 1").unwrap_err();
     assert!(error.message.ends_with("c.toml:2: 'daemon.resume_after_shutdown' must be true or false"));
+}
+
+#[test]
+fn only_the_users_file_loosens_the_guard() {
+    let dir = Fixture::new();
+    let guard = dir.load("[guard]\nallow = ['sudo .*']\noff = true").unwrap().guard;
+    assert_eq!(guard, GuardSettings { allow: Some(vec!["sudo .*".into()]), off: Some(true) });
+    let error = dir.error("[guard]\nallow = ['(']");
+    assert!(error.starts_with("c.toml:2: 'guard.allow' holds an invalid pattern"), "{error}");
+    let (user, local) =
+        (dir.file("user.toml", "[guard]\noff = false"), dir.file("swarm.toml", "guard.off = true"));
+    for (local, explicit) in [(Some(&*local), None), (None, Some(&*local))] {
+        let error = Settings::load(&user, local, explicit).unwrap_err();
+        assert!(
+            error.message.ends_with("swarm.toml:1: 'guard.off' is accepted only in the user's settings file")
+        );
+        assert_eq!(error.hint, Some(format!("move it to {}", user.display())));
+    }
+    let empty = dir.file("empty.toml", "[guard]");
+    assert!(Settings::load(&user, Some(&empty), None).is_err());
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub enum Mark {
 }
 
 impl Mark {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Killed,
         Self::Paused(PauseBy::User),
         Self::Paused(PauseBy::Shutdown),
@@ -30,6 +30,7 @@ impl Mark {
         Self::Paused(PauseBy::BudgetUnseen),
         Self::Paused(PauseBy::HeldOut),
         Self::Paused(PauseBy::CannotCheck),
+        Self::Paused(PauseBy::StoryStuck),
     ];
 
     /// The suffix of its file.
@@ -42,6 +43,7 @@ impl Mark {
             Self::Paused(PauseBy::BudgetUnseen) => "paused-budget-unseen",
             Self::Paused(PauseBy::HeldOut) => "paused-held-out",
             Self::Paused(PauseBy::CannotCheck) => "paused-cannot-check",
+            Self::Paused(PauseBy::StoryStuck) => "paused-story-stuck",
         }
     }
 }

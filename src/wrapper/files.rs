@@ -10,6 +10,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use swarm_state::caps::{Caps, CapsInForce};
+use swarm_state::model::is_default;
 
 use crate::files::{sync_dir, write_unsynced};
 use crate::procs::{self, Proc};
@@ -20,6 +22,7 @@ const LAUNCH_FILE: &str = "launch.json";
 const TAKEN_FILE: &str = "launch.json.taken";
 const STARTED_FILE: &str = "started";
 const FORCED_FILE: &str = "forced";
+const CAPS_FILE: &str = "caps.json";
 const EXIT_FILE: &str = "exit.json";
 /// Reserves space for the exit record early: a full disk must not lose how a run ended.
 const RESERVED_FILE: &str = "exit.json.part";
@@ -45,6 +48,9 @@ pub struct LaunchSpec {
     /// Files that exist only for the sandbox, and are deleted at the end.
     #[serde(default)]
     pub placeholders: Vec<PathBuf>,
+    /// The caps of all its processes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub caps: Caps,
 }
 
 impl fmt::Debug for LaunchSpec {
@@ -64,6 +70,11 @@ impl LaunchSpec {
     /// The system's error.
     pub fn write(&self, dir: &Path) -> io::Result<()> {
         write_unsynced(&dir.join(LAUNCH_FILE), &serde_json::to_vec(self)?)
+    }
+
+    /// The caps in a launch that nobody has taken yet. `None` if there is no such launch.
+    pub(super) fn caps(dir: &Path) -> Option<Caps> {
+        Some(serde_json::from_slice::<Self>(&std::fs::read(dir.join(LAUNCH_FILE)).ok()?).ok()?.caps)
     }
 
     /// Takes it: reads it, and leaves an empty file that says so.
@@ -107,6 +118,12 @@ pub struct ExitRecord {
     /// Why it could not be started, in one sentence.
     #[serde(default)]
     pub error: Option<String>,
+    /// How many processes of the run the kernel killed because its memory reached the cap.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub oom_kills: u64,
+    /// That cap, in bytes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub memory_cap: u64,
     /// The wrapper itself failed before it started the agent.
     #[serde(default)]
     pub helper: bool,
@@ -168,6 +185,17 @@ pub fn withdraw_launch(dir: &Path) -> bool {
 /// The agent's pid, once it was started.
 pub fn started(dir: &Path) -> Option<i32> {
     std::fs::read_to_string(dir.join(STARTED_FILE)).ok()?.trim().parse().ok()
+}
+
+/// The mechanism of each cap of the run of `dir`. `None` for a run without caps, or before its wrapper has started.
+pub fn caps_in_force(dir: &Path) -> Option<CapsInForce> {
+    serde_json::from_slice(&std::fs::read(dir.join(CAPS_FILE)).ok()?).ok()
+}
+
+/// Records the mechanism of each cap. Only messages depend on it.
+pub(super) fn write_caps(dir: &Path, in_force: &CapsInForce) {
+    let text = serde_json::to_vec(in_force).unwrap_or_default();
+    let _ = write_unsynced(&dir.join(CAPS_FILE), &text);
 }
 
 /// The processes, as `PID NAME`, that the wrapper had to kill after the agent's end.

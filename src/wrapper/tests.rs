@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 
+use swarm_state::caps::Caps;
+
 use super::*;
 
 #[test]
@@ -16,6 +18,7 @@ fn a_launch_is_private_and_read_once() {
         end_leftovers: true,
         sandboxed: false,
         placeholders: vec![],
+        caps: Caps { memory: Some(16 << 20), ..Caps::default() },
     };
     assert!(!format!("{spec:?}").contains("s3cr3t"));
     spec.write(dir.path()).unwrap();
@@ -41,6 +44,7 @@ fn a_withdrawn_launch_starts_nothing() {
         end_leftovers: true,
         sandboxed: false,
         placeholders: vec![],
+        caps: Caps::default(),
     };
     spec.write(dir.path()).unwrap();
     assert!(withdraw_launch(dir.path()));

@@ -32,6 +32,9 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
         (Status::Waiting, Some(Cause::DiskFull { .. })) => {
             "make room on the disk, or fix the error; swarm then goes on by itself".to_owned()
         }
+        (Status::Waiting, Some(Cause::MemoryPressure { .. })) => {
+            "swarm goes on by itself; to free memory, end other programs or workers".to_owned()
+        }
         (Status::Waiting, Some(Cause::Outage { outage, .. })) if outage.needs_person() => format!(
             "log in with the agent's own command, then: swarm ralph resume {name}; \
              with another key: swarm ralph resume {name} --env KEY"
@@ -51,6 +54,9 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
         (_, Some(Cause::Paused { by: PauseBy::CannotCheck, .. })) => {
             format!("fix that, then swarm ralph resume {name}")
         }
+        (_, Some(Cause::Paused { by: PauseBy::StoryStuck, .. })) => format!(
+            "look at the work (swarm ralph diff {name}), and fix it, the story or its checks; then swarm ralph resume {name}"
+        ),
         (_, Some(Cause::Paused { by: PauseBy::HeldOut, .. })) => format!(
             "review the work (swarm ralph diff {name}), and fix the task or the hidden check; \
              for more tries: swarm ralph resume {name}"

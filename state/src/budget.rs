@@ -51,6 +51,9 @@ pub struct Budgets {
     pub iteration_timeout: Option<u64>,
     /// Iterations in a row that change neither the tree nor the set of failing checks.
     pub no_progress: Option<u32>,
+    /// The percentage of its context that an iteration may use, 1 to 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_context: Option<u8>,
 }
 
 impl Default for Budgets {
@@ -62,6 +65,7 @@ impl Default for Budgets {
             max_failures: MAX_FAILURES,
             iteration_timeout: None,
             no_progress: None,
+            max_context: None,
         }
     }
 }
@@ -79,6 +83,8 @@ pub struct BudgetEdits {
     pub max_failures: Option<u32>,
     /// Iterations in a row without progress.
     pub no_progress: Option<Option<u32>>,
+    /// Percent of the context of an iteration.
+    pub max_context: Option<Option<u8>>,
 }
 
 impl BudgetEdits {
@@ -93,6 +99,7 @@ impl BudgetEdits {
         set(&mut budgets.max_cost, self.max_cost);
         set(&mut budgets.max_tokens, self.max_tokens);
         set(&mut budgets.no_progress, self.no_progress);
+        set(&mut budgets.max_context, self.max_context);
         if let Some(new) = self.max_failures {
             budgets.max_failures = new.max(1);
         }
@@ -260,6 +267,7 @@ mod tests {
             max_failures: 2,
             iteration_timeout: Some(9),
             no_progress: Some(4),
+            max_context: Some(70),
         };
         let none = BudgetEdits::default;
         for (edits, wanted) in [

@@ -87,6 +87,13 @@ pub enum Cause {
         /// The data that cannot be written, with the error.
         error: String,
     },
+    /// The next iteration waits until the memory pressure of the machine has fallen.
+    MemoryPressure {
+        /// The pressure, in percent.
+        percent: u32,
+        /// The pressure up to which iterations start, in percent.
+        limit: u32,
+    },
     /// The worker's state cannot be saved; the run goes on.
     Unsaved {
         /// The system's error.
@@ -119,6 +126,7 @@ impl Cause {
                 format!("{failures} of {max_failures} failures{why}")
             }
             Self::DiskFull { .. } => "disk full".to_owned(),
+            Self::MemoryPressure { percent, .. } => format!("memory pressure {percent} %"),
             Self::Unsaved { .. } => "its state cannot be saved".to_owned(),
             Self::EarlierSwarm { .. } => "belongs to an earlier swarm".to_owned(),
             Self::Stopped { .. }
@@ -158,6 +166,9 @@ impl Cause {
             Self::Checking { check, more: 0 } => format!("checking: {check}"),
             Self::Checking { check, more } => format!("checking: {check} and {more} more"),
             Self::DiskFull { error } => format!("waits for the disk: {error}"),
+            Self::MemoryPressure { percent, limit } => {
+                format!("waits until the memory pressure has fallen: {percent} % (limit {limit} %)")
+            }
             Self::Unsaved { error } => format!("its state cannot be saved: {error}"),
             Self::EarlierSwarm { status } => format!("belongs to an earlier swarm, which said: {status}"),
         }
@@ -225,6 +236,10 @@ mod tests {
             (Cause::Checking { check: "make test".into(), more: 0 }, "checking: make test"),
             (Cause::Checking { check: "make test".into(), more: 2 }, "checking: make test and 2 more"),
             (Cause::DiskFull { error: "no space left".into() }, "waits for the disk: no space left"),
+            (
+                Cause::MemoryPressure { percent: 34, limit: 20 },
+                "waits until the memory pressure has fallen: 34 % (limit 20 %)",
+            ),
             (Cause::Unsaved { error: "no space left".into() }, "its state cannot be saved: no space left"),
             (
                 Cause::EarlierSwarm { status: "running".into() },
@@ -257,6 +272,7 @@ mod tests {
                 "checking: make test",
                 "checking: make test and 2 more",
                 "disk full",
+                "memory pressure 34 %",
                 "its state cannot be saved",
                 "belongs to an earlier swarm",
             ]

@@ -137,6 +137,9 @@ impl StopReason {
                 log: "[DONE] loop killed",
                 ..Row::failed(End::Killed, "killed", "killed")
             },
+            Self::Exited(exit @ Exit::OutOfMemory(_)) => {
+                Row::failed(End::Failed, "out_of_memory", exit.to_string())
+            }
             Self::Exited(exit) => {
                 Row { is_success: exit.is_success(), ..Row::failed(End::Failed, "exited", exit_text(*exit)) }
             }
@@ -236,6 +239,7 @@ fn exit_text(exit: Exit) -> String {
         Exit::Code(0) => "exited".to_owned(),
         Exit::Code(code) => format!("exit status {code}"),
         Exit::Signal(signal) => format!("signal {signal}"),
+        Exit::OutOfMemory(_) => exit.to_string(),
         Exit::Lost => "its pane vanished".to_owned(),
         Exit::Unknown => "exit status unknown".to_owned(),
     }

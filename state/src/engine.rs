@@ -23,6 +23,7 @@
 
 mod clock;
 mod constructors;
+mod context_limit;
 mod ended;
 mod events;
 mod evidence;
@@ -165,6 +166,9 @@ pub struct Loop {
     /// Why a check could not run in the last iteration, if the agent cannot fix it.
     #[serde(default)]
     cannot_check: Option<String>,
+    /// Why a person has to decide about the story of the last iteration.
+    #[serde(default)]
+    story_stuck: Option<String>,
     /// At least one iteration succeeded. A record of an older release did not count them.
     #[serde(default = "yes")]
     succeeded: bool,

@@ -126,6 +126,8 @@ pub struct HookInput {
     pub background_tasks: Option<usize>,
     /// The tool that is called.
     pub tool: Option<String>,
+    /// The arguments of that tool.
+    pub tool_input: Option<Value>,
     /// The prompt that was taken.
     pub prompt: Option<String>,
     /// The kind of a notification (`permission_prompt`, `idle_prompt`).
@@ -136,6 +138,8 @@ pub struct HookInput {
     pub error: Option<String>,
     /// The sub-agent that it is about. An empty one is the CLI's own helper (a compaction).
     pub agent: Option<String>,
+    /// A sub-agent called the hook.
+    pub is_sub_agent: bool,
     /// The reason why the session began or was compacted.
     pub cause: Option<String>,
 }
@@ -162,11 +166,13 @@ impl HookInput {
                 .and_then(Value::as_array)
                 .map(|tasks| running(tasks)),
             tool: filled(&["tool_name"]),
+            tool_input: fields.get("tool_input").cloned(),
             prompt: text(&["prompt"]),
             notification: filled(&["notification_type"]),
             message: filled(&["message"]),
             error: fields.get("error").and_then(error_text),
             agent: text(&["agent_type"]),
+            is_sub_agent: filled(&["agent_id"]).is_some(),
             cause: filled(&["source", "trigger", "reason"]),
         })
     }
@@ -184,7 +190,8 @@ pub fn heard(event: HookEvent, input: &HookInput, held: bool) -> Option<HookSign
         // The CLI's own note that a task in the background has ended wakes the agent like a prompt.
         HookEvent::UserPromptSubmit if is_own_note(input) => Some(HookSignal::Working),
         HookEvent::UserPromptSubmit => Some(HookSignal::Prompt),
-        HookEvent::PreToolUse | HookEvent::PostToolUse => Some(HookSignal::Working),
+        HookEvent::PreToolUse => Some(HookSignal::ToolUsed(None)),
+        HookEvent::PostToolUse => Some(HookSignal::ToolUsed(None)),
         HookEvent::PreCompact => Some(HookSignal::ContextSpent),
         HookEvent::Notification => match input.notification.as_deref() {
             // `idle_prompt` comes a minute after the end of a turn: no news where that end was reported.
@@ -312,7 +319,8 @@ mod tests {
             (HookEvent::StopFailure, &plain, false, Some(HookSignal::ApiError("API error".into()))),
             (HookEvent::UserPromptSubmit, &plain, false, Some(HookSignal::Prompt)),
             (HookEvent::UserPromptSubmit, &note, false, Some(HookSignal::Working)),
-            (HookEvent::PreToolUse, &plain, false, Some(HookSignal::Working)),
+            (HookEvent::PreToolUse, &plain, false, Some(HookSignal::ToolUsed(None))),
+            (HookEvent::PostToolUse, &plain, false, Some(HookSignal::ToolUsed(None))),
             (HookEvent::PreCompact, &plain, false, Some(HookSignal::ContextSpent)),
             (
                 HookEvent::Notification,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::canary::Canary;
 use crate::gates::{CheckResult, Verdict};
 use crate::inventory::KnownReport;
+use crate::model::Exit;
 use crate::notice::{Counts, IterationExit};
 use crate::runners::{CheckProgram, RunnerUse};
 
@@ -198,6 +199,7 @@ impl Iteration {
     /// Why the agent did not succeed, as a phrase; `None` when it did.
     pub fn trouble(&self) -> Option<String> {
         match (self.end, self.exit_code, self.signal) {
+            (Some(IterationExit::Exit(exit @ Exit::OutOfMemory(_))), ..) => Some(exit.to_string()),
             (Some(IterationExit::Exit(_)) | None, _, Some(signal)) => {
                 Some(format!("the agent was ended by signal {signal}"))
             }

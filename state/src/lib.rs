@@ -48,6 +48,8 @@
 //! * **echo** – the agent's input as its own screen repeats it; it never counts as output
 //! * **delivery** – typing a text into an agent's input box until the agent has accepted it
 //! * **dialog** – a question on the screen that swarm leaves to a person
+//! * **cap** – a limit of memory, CPU time or processes that the kernel enforces on a worker
+//! * **pressure** – the share of time in which processes wait for memory (PSI)
 //! * **one-shot** – a command of an agent that does one task and exits, such as `claude -p`
 //! * **contract** – the text for the agent: the prompt of an iteration, or the text that a Stop hook feeds back
 //! * **ledger** – the records of a loop's iterations on disk
@@ -63,18 +65,19 @@
 //!
 //! # Reading order
 //!
-//! 1. [`model`] and [`spec`]: the nouns, and what the user asked for
+//! 1. [`model`], [`spec`] and [`caps`]: the nouns, and what the user asked for
 //! 2. [`engine`]: the heart, a worker as states x events -> effects
 //! 3. [`gates`], [`check_result`], [`rooms`], [`proof`], [`proof_summary`], [`promise`], [`budget`], [`outage`]: when a
 //!    loop is complete, must end or has to wait; [`test_gates`], [`canary`], [`inventory`]: whether a check runs its
 //!    tests
 //! 4. [`ends`], [`cause`], [`advice`], [`notice`], [`words`]: why it is in its state, and the text for people
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
-//! 6. [`transcript`], [`hook`]: what an agent records and reports
+//! 6. [`transcript`], [`hook`], [`context`]: what an agent records and reports, and how full its context is
 //! 7. [`contract`], [`template`], [`ledger`], [`scripts`], [`runners`]: the text of an iteration, its record, the files
 //!    and test runners of its checks
 //! 8. [`session`]: loops within one agent session; [`tasks`]: task lists and the review of their stories
-//! 9. [`sandbox`]: what the processes of a worker can see and write
+//! 9. [`sandbox`]: what the processes of a worker can see and write; [`guard`]: dangerous tool calls of agents without
+//!    a sandbox
 //! 10. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing
 //!     worktrees
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
@@ -86,6 +89,8 @@ pub mod model;
 pub mod spec;
 
 pub mod sandbox;
+
+pub mod caps;
 
 pub mod engine;
 
@@ -149,8 +154,12 @@ pub mod ignored;
 
 pub mod removal;
 
+pub mod context;
+
 pub mod hook;
 
 pub mod session;
 
 pub mod tasks;
+
+pub mod guard;

@@ -91,6 +91,14 @@ impl fmt::Display for Run {
     }
 }
 
+/// The number of the signal of a kernel that has no memory left.
+const SIGKILL: i32 = 9;
+
+/// `out of memory (8.0 GiB)`.
+pub(crate) fn out_of_memory(cap: u64) -> String {
+    format!("out of memory ({})", crate::words::size(cap))
+}
+
 /// How a run ended. Unknown is never success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -99,6 +107,8 @@ pub enum Exit {
     Code(i32),
     /// A signal ended it.
     Signal(i32),
+    /// The kernel killed it, because its memory reached this cap in bytes.
+    OutOfMemory(u64),
     /// Its pane vanished; the end of the program is unknown.
     Lost,
     /// The pane existed, but the end of the program is unknown.
@@ -117,6 +127,7 @@ impl Exit {
             Self::Code(code) => Some(code),
             // The number may come from an edited file.
             Self::Signal(signal) => Some(signal.saturating_add(128)),
+            Self::OutOfMemory(_) => Some(128 + SIGKILL),
             Self::Lost | Self::Unknown => None,
         }
     }
@@ -125,6 +136,7 @@ impl Exit {
     pub fn signal(self) -> Option<i32> {
         match self {
             Self::Signal(signal) => Some(signal),
+            Self::OutOfMemory(_) => Some(SIGKILL),
             Self::Code(_) | Self::Lost | Self::Unknown => None,
         }
     }
@@ -135,6 +147,7 @@ impl fmt::Display for Exit {
         match self {
             Self::Code(code) => write!(f, "{code}"),
             Self::Signal(signal) => write!(f, "signal {signal}"),
+            Self::OutOfMemory(cap) => write!(f, "{}", out_of_memory(*cap)),
             Self::Lost => f.write_str("lost"),
             Self::Unknown => f.write_str("unknown"),
         }

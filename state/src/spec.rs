@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Budgets;
+use crate::caps::Caps;
 use crate::gates::Gates;
 use crate::model::{
     PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec, WorkerName, default_question_timeout, is_default,
@@ -86,6 +87,9 @@ pub struct WorkerSpec {
     /// The sandbox that it and its checks run in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxSpec>,
+    /// Its resource caps.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub caps: Caps,
 }
 
 impl WorkerSpec {
@@ -112,6 +116,7 @@ impl WorkerSpec {
             restart: None,
             parent: None,
             sandbox: None,
+            caps: Caps::default(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Amounts, durations and lists as text, for every message.
+//! Amounts, sizes, durations and lists as text, for every message.
 
 /// `$1.50`; four decimal places when the amount is not a whole number of cents.
 pub fn dollars(millionths: u64) -> String {
@@ -37,4 +37,13 @@ pub fn duration(seconds: u64, gap: &str) -> String {
         (0, _) => format!("{m}m{gap}{s}s"),
         _ => format!("{h}h{gap}{m}m{gap}{s}s"),
     }
+}
+
+/// `8.0 GiB`, `200 MiB`.
+pub fn size(bytes: u64) -> String {
+    const MIB: u64 = 1 << 20;
+    if bytes < 1024 * MIB {
+        return format!("{} MiB", bytes / MIB);
+    }
+    format!("{:.1} GiB", bytes as f64 / (1024 * MIB) as f64)
 }

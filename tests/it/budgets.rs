@@ -349,7 +349,7 @@ fn a_paused_loop_goes_on_under_the_limits_of_ralph_set() {
     // The record on disk has the new limits.
     w.crash_daemon();
     let budgets = json!({"max_time": 7200, "max_cost": 1.5, "max_tokens": null, "max_failures": 7,
-        "iteration_timeout": null, "no_progress": null});
+        "iteration_timeout": null, "no_progress": null, "max_context": null});
     assert_eq!(w.ledger("a")["budgets"], budgets);
     assert_eq!(w.ralph_state("a")["inactivity_timeout"], 5400);
     w.swarm(&["ralph", "resume", "a"]).ok();

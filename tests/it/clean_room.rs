@@ -9,7 +9,7 @@ use crate::verified::{DONE, Desk};
 use crate::world::{is_alive, signal};
 
 /// The parts of the user's repository that a checkout could change, without the snapshots.
-fn repository(d: &Desk) -> String {
+pub(crate) fn repository(d: &Desk) -> String {
     let lines = |args: &[&str], wanted: fn(&&str) -> bool| -> Vec<String> {
         d.git(args).lines().filter(wanted).map(str::to_owned).collect()
     };
@@ -216,7 +216,7 @@ fn worktrees_protected_files_and_repositories_without_a_commit() {
 }
 
 /// The processes that a check has started.
-fn check_processes(d: &Desk) -> Vec<String> {
+pub(crate) fn check_processes(d: &Desk) -> Vec<String> {
     let mark = format!("SWARM_CHECK={}", d.w.swarm_dir().display());
     let is_ours = |pid: &String| {
         fs::read(format!("/proc/{pid}/environ")).is_ok_and(|env| {

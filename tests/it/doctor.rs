@@ -449,6 +449,15 @@ fn settings_that_cannot_be_read_are_found() {
 }
 
 #[test]
+fn a_guard_that_is_off_is_found() {
+    let w = World::new();
+    doctor(&w).has("guard", "ok", "(0 allowed patterns)");
+    fs::create_dir_all(w.path("home/.config/swarm")).unwrap();
+    fs::write(w.path("home/.config/swarm/config.toml"), "[guard]\noff = true\n").unwrap();
+    doctor(&w).has("guard", "warn", "it is off");
+}
+
+#[test]
 fn a_disk_without_room_is_found() {
     let dir = tempfile::Builder::new().prefix("swarm-it-room-").tempdir_in("/tmp").unwrap();
     let w = World::new().with_swarm_dir(dir.path());

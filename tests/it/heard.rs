@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::world::{Agent, SWARM, World, signal};
 
 /// A world in which a fake agent is called `claude`, and the agent.
-fn world() -> (World, Agent) {
+pub(crate) fn world() -> (World, Agent) {
     let mut w = World::new();
     fs::create_dir(w.path("bin")).unwrap();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/fake-claude.pl");
@@ -29,7 +29,7 @@ impl World {
 
     /// Spawns a loop that nothing but a hook ends soon.
     #[track_caller]
-    fn hooked_loop(&self, flags: &[&str], args: &[&str]) {
+    pub(crate) fn hooked_loop(&self, flags: &[&str], args: &[&str]) {
         let head = ["spawn", "--name", "l", "--ralph", "--prompt-file", "./PROMPT.md", "-d", "-n", "3"];
         let head = if flags.contains(&"-n") { &head[..7] } else { &head };
         let claude = self.claude();
@@ -50,14 +50,14 @@ impl World {
 impl Agent {
     /// Waits until run N has its prompt, and obeys.
     #[track_caller]
-    fn until_prompted(&self, w: &World, run: usize) {
+    pub(crate) fn until_prompted(&self, w: &World, run: usize) {
         let line = format!("prompted {run}");
         w.until(&line, || self.runs().lines().any(|l| l == line).then_some(()));
     }
 
     /// Has run N's hooks of an event run, with more fields in their input, and waits until they have.
     #[track_caller]
-    fn hook(&mut self, w: &World, run: usize, event: &str, more: &Value) {
+    pub(crate) fn hook(&mut self, w: &World, run: usize, event: &str, more: &Value) {
         let line = format!("{run} {event}.");
         let count = |agent: &Self| agent.file("answers").lines().filter(|l| *l == line).count();
         let before = count(self);
@@ -66,7 +66,7 @@ impl Agent {
     }
 
     /// The same for an event that ends the run before its hooks have.
-    fn last_hook(&mut self, event: &str, more: &Value) {
+    pub(crate) fn last_hook(&mut self, event: &str, more: &Value) {
         self.tell(&format!("hook {event} {more}"));
     }
 
@@ -362,6 +362,50 @@ fn a_session_that_was_not_named_is_found_by_what_its_hooks_say() {
         (&json!(1050), &json!(1)),
         "{report}"
     );
+}
+
+#[test]
+fn the_guard_denies_a_dangerous_command_and_the_worker_has_a_warning() {
+    let (w, mut agent) = world();
+    w.hooked_loop(&["-n", "1"], &[]);
+    agent.until_prompted(&w, 1);
+    fs::create_dir_all(w.path("home/.config/swarm")).unwrap();
+    let mut calls = 0;
+    let mut denied = |settings: &str, input: Value| {
+        fs::write(w.path("home/.config/swarm/config.toml"), settings).unwrap();
+        agent.hook(&w, 1, "PreToolUse", &input);
+        calls += 1;
+        let answers = agent.file("answers");
+        let answer =
+            answers.lines().filter_map(|l| l.strip_prefix("1 PreToolUse 0 ")).nth(calls - 1).unwrap();
+        let answer: Value = serde_json::from_str(answer).ok()?;
+        let output = &answer["hookSpecificOutput"];
+        assert_eq!(
+            (&output["hookEventName"], &output["permissionDecision"]),
+            (&json!("PreToolUse"), &json!("deny"))
+        );
+        Some(output["permissionDecisionReason"].as_str().unwrap().to_owned())
+    };
+    let bash = |command: &str| json!({ "tool_name": "Bash", "tool_input": { "command": command } });
+    let reason = denied("", bash("ls && rm -rf ~")).unwrap();
+    assert!(
+        reason.starts_with("swarm's guard stopped: rm -rf ~ (recursive deletion outside the project)."),
+        "{reason}"
+    );
+    assert!(reason.contains("home/.config/swarm/config.toml"), "{reason}");
+    assert_eq!(denied("", bash("ls && rm -rf build")), None);
+    let hooks = w.path("home/.gitconfig").display().to_string();
+    assert!(denied("", json!({ "tool_name": "Write", "tool_input": { "file_path": hooks } })).is_some());
+    let allow = "[guard]\nallow = ['git push --force( .*)?']\n";
+    assert_eq!(denied(allow, bash("git push --force origin a")), None);
+    assert!(denied(allow, bash("git push --force; rm -rf ~")).is_some());
+    // The guard stays on if the settings cannot be read.
+    assert!(denied("[guard", bash("reboot")).is_some());
+    assert_eq!(denied("[guard]\noff = true\n", bash("reboot")), None);
+    let warning = "[WARN] the guard stopped: reboot (shutdown)";
+    w.until("the warning", || w.iterations_log("l").contains(warning).then_some(()));
+    let log = w.iterations_log("l");
+    assert_eq!(log.matches("the guard stopped").count(), 4, "{log}");
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn theirs_stay_and_ours_come_once_and_go_again() {
     let s = Settings::new(Some(THEIRS));
     s.hooks(&["install"]).ok().says("added the hooks to");
     let once = s.text();
-    for event in ["UserPromptSubmit", "Stop", "StopFailure"] {
+    for event in ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "StopFailure"] {
         assert_eq!(s.ours(event).len(), 1, "{event}: {once}");
     }
     s.hooks(&["install"]).ok().says("already");

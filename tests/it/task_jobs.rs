@@ -45,7 +45,11 @@ impl Jobs {
     }
 
     fn hold(&self, id: &str) -> Hold {
-        let fifo = self.0.agent.join(format!("wait-implement-{id}"));
+        self.hold_mode("implement", id)
+    }
+
+    fn hold_mode(&self, mode: &str, id: &str) -> Hold {
+        let fifo = self.0.agent.join(format!("wait-{mode}-{id}"));
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
         let writer = OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
         Hold { fifo, _writer: writer }
@@ -56,9 +60,13 @@ impl Jobs {
     }
 
     fn start(&self, options: &[&str]) -> Follower {
+        self.start_with("3", options)
+    }
+
+    fn start_with(&self, count: &str, options: &[&str]) -> Follower {
         let (agent, dir) = (script(), self.0.agent.to_str().unwrap());
         let fixed =
-            ["spawn", "--name", "l", "--ralph", "--ralph-dir", "ralph", "--jobs", "3", "--sandbox-rw", dir];
+            ["spawn", "--name", "l", "--ralph", "--ralph-dir", "ralph", "--jobs", count, "--sandbox-rw", dir];
         self.0.world.follow(&[&fixed[..], options, &["--", agent.to_str().unwrap(), dir]].concat())
     }
 
@@ -222,11 +230,33 @@ fn a_check_that_fails_on_the_merge_sends_the_story_back() {
 }
 
 #[test]
+fn no_new_story_starts_while_enough_wait_for_a_review() {
+    let jobs = Jobs::new(&[story("US-001"), story("US-002"), story("US-003")]);
+    let world = &jobs.0.world;
+    let review = jobs.hold_mode("review", "US-001");
+    // The second story ends after the first one waits for its review.
+    let second = jobs.hold("US-002");
+    let mut follower = jobs.start_with("2", &["--max-in-review", "1"]);
+    jobs.until_logged("start review US-001");
+    drop(second);
+    follower.until_says(world, "US-002: merged");
+    drop(review);
+    assert_eq!(follower.wait(world), 0, "{}", follower.output());
+    assert_eq!(jobs.approved().len(), 3);
+    assert!(jobs.place("end implement US-002") < jobs.place("end review US-001"), "{:?}", jobs.log());
+    // The coordinator does one thing after the other. A place was free since the merge of the second story.
+    let output = follower.output();
+    let line = |text: &str| output.find(text).unwrap_or_else(|| panic!("{text} in {output}"));
+    assert!(line("US-002: merged") < line("US-001: approved"), "{output}");
+    assert!(line("US-001: approved") < line("US-003: started"), "{output}");
+}
+
+#[test]
 fn a_list_that_is_not_committed_is_refused() {
     let jobs = Jobs::new(&[story("US-001"), story("US-002")]);
     jobs.0.git(&["rm", "-rq", "--cached", "ralph"]);
     jobs.0.git(&["commit", "-qm", "remove"]);
     let mut follower = jobs.start(&[]);
     assert_eq!(follower.wait(&jobs.0.world), 1, "{}", follower.output());
-    follower.says("commit the files of the task list");
+    follower.says("commit them: git add ralph && git commit");
 }

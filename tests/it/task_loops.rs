@@ -51,7 +51,7 @@ impl Project {
         self.world.work().join(file)
     }
 
-    fn write(&self, file: &str, text: &str) {
+    pub(crate) fn write(&self, file: &str, text: &str) {
         fs::write(self.path(file), text).unwrap();
     }
 
@@ -62,16 +62,16 @@ impl Project {
     }
 
     /// Perl code that the agent runs in its call number `call`.
-    fn cheat(&self, call: u32, code: &str) {
+    pub(crate) fn cheat(&self, call: u32, code: &str) {
         fs::write(self.agent.join(format!("cheat-{call}")), code).unwrap();
     }
 
-    fn reviews(&self, lines: &str) {
+    pub(crate) fn reviews(&self, lines: &str) {
         fs::write(self.agent.join("reviews"), lines).unwrap();
     }
 
     /// The command line of the loop `l`.
-    fn args(&self, options: &[&str]) -> Vec<String> {
+    pub(crate) fn args(&self, options: &[&str]) -> Vec<String> {
         // In the default sandbox, if it can be built here.
         let dir = self.agent.to_str().unwrap();
         let fixed = ["spawn", "--name", "l", "--ralph", "--ralph-dir", "ralph", "--sandbox-rw", dir];
@@ -81,42 +81,44 @@ impl Project {
     }
 
     /// Runs the loop to its end. Returns its exit status and everything that it printed.
-    fn run(&self, options: &[&str]) -> (i32, String) {
+    pub(crate) fn run(&self, options: &[&str]) -> (i32, String) {
         let output = self.world.swarm(&self.args(options));
         (output.code.unwrap(), format!("{}{}", output.out, output.err))
     }
 
-    fn calls(&self) -> u32 {
-        fs::read_to_string(self.agent.join("calls")).map_or(0, |calls| calls.trim().parse().unwrap())
+    pub(crate) fn calls(&self) -> u32 {
+        // The agent may be writing it.
+        let calls = fs::read_to_string(self.agent.join("calls")).unwrap_or_default();
+        calls.trim().parse().unwrap_or(0)
     }
 
-    fn prompt(&self, call: u32) -> String {
+    pub(crate) fn prompt(&self, call: u32) -> String {
         fs::read_to_string(self.agent.join(format!("prompt-{call}"))).unwrap()
     }
 
-    fn list(&self) -> Value {
+    pub(crate) fn list(&self) -> Value {
         serde_json::from_str(&fs::read_to_string(self.path("ralph/tasks.json")).unwrap()).unwrap()
     }
 
     /// `passes`, `reviewStatus` and `reviewCount` of a story.
-    fn state(&self, id: &str) -> (bool, Option<String>, u64) {
+    pub(crate) fn state(&self, id: &str) -> (bool, Option<String>, u64) {
         let list = self.list();
         let story = list["userStories"].as_array().unwrap().iter().find(|story| story["id"] == id).unwrap();
         let status = story["reviewStatus"].as_str().map(str::to_owned);
         (story["passes"].as_bool().unwrap(), status, story["reviewCount"].as_u64().unwrap())
     }
 
-    fn approved(&self, id: &str, reviews: u64) {
+    pub(crate) fn approved(&self, id: &str, reviews: u64) {
         assert_eq!(self.state(id), (true, Some("approved".into()), reviews), "{id}");
     }
 
-    fn report(&self) -> Value {
+    pub(crate) fn report(&self) -> Value {
         let text = self.world.swarm(&["report", "l", "--format", "json"]).ok().out;
         serde_json::from_str(&text).unwrap()
     }
 
     /// The edits that swarm undid in an iteration.
-    fn undone(&self, iteration: usize) -> String {
+    pub(crate) fn undone(&self, iteration: usize) -> String {
         let undone = &self.report()["iterations"][iteration - 1]["verdict"]["tasks"]["undone"];
         undone.as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect::<Vec<_>>().join("\n")
     }
@@ -377,7 +379,9 @@ fn a_person_may_edit_the_list_while_the_loop_is_paused() {
     project.cheat(1, "while (!-e \"$dir/go\") { select(undef, undef, undef, 0.02) } '' ");
     let mut follower = project.world.follow(&project.args(&[]));
     project.world.until("the agent works", || (project.calls() == 1).then_some(()));
-    assert!(project.path(".ralph-active").exists());
+    let marker: Value =
+        serde_json::from_str(&fs::read_to_string(project.path(".ralph-active")).unwrap()).unwrap();
+    assert_eq!(marker["startHashes"].as_object().unwrap().len(), 3, "{marker}");
     project.world.swarm(&["ralph", "pause", "l"]).ok();
     assert!(project.path(".ralph-active").exists(), "the agent still works");
     fs::write(project.agent.join("go"), "").unwrap();

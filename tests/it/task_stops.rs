@@ -118,6 +118,24 @@ fn without_a_snapshot_the_stop_is_allowed_with_a_warning_in_the_log() {
     assert!(texts.iter().any(|text| text.contains(warning)), "{texts:?}");
 }
 
+#[test]
+fn a_list_that_swarm_restored_need_not_be_committed() {
+    let mut marker = implementing();
+    let session = Session::new(&marker, &list(false, Some("needs_review"), 0));
+    // swarm undid an edit after the last commit.
+    let restored = list(false, None, 0);
+    session.write("ralph/tasks.json", &restored);
+    assert!(session.stop("", &[]).unwrap().contains(" M ralph/tasks.json"));
+    let mut sum = session.0.command("sha256sum");
+    sum.arg("ralph/tasks.json");
+    let hash = session.0.run(sum).ok().out.split(' ').next().unwrap().to_owned();
+    marker["startHashes"] = json!({ "ralph/tasks.json": hash });
+    session.write(".ralph-active", &marker.to_string());
+    assert_eq!(session.stop("", &[]), None);
+    session.write("ralph/tasks.json", &list(false, Some("needs_review"), 0).replace("Pay", "Pay later"));
+    assert!(session.stop("", &[]).is_some(), "the agent changed it");
+}
+
 fn walkdir(path: &std::path::Path) -> Vec<std::path::PathBuf> {
     if !path.is_dir() {
         return vec![path.to_owned()];

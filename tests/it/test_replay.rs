@@ -2,7 +2,9 @@
 
 use crate::canary::{FIX, UNITTEST, project, proofs};
 use crate::cheats::error;
+use crate::clean_room::{check_processes, repository};
 use crate::verified::{DONE, Desk};
+use crate::world::is_alive;
 
 /// Changes a test so that it expects the fault.
 const EDIT: &str = "sed -i 's/add(1, 2), 3/add(1, 2), -1/' tests/test_calc.py";
@@ -86,6 +88,27 @@ fn a_checkout_that_is_no_fair_copy_refuses_nothing() {
     d.result(0, &["--check", "make test", "-n", "1"], &agent);
     let found = "a fresh checkout of the old files passes too, so the changed tests prove nothing";
     assert_eq!(proofs(&d, "red_replay"), [("unproven".to_owned(), found.to_owned())]);
+}
+
+#[test]
+fn a_daemon_that_dies_in_a_replay_leaves_nothing() {
+    for point in ["room:1", "room:2", "test_replay:1", "concluded:1"] {
+        let mut d = project();
+        let before = (repository(&d), d.git(&["status", "--porcelain"]));
+        d.w.set("SWARM_CRASH_AT", point);
+        let first = d.w.start_daemon();
+        d.w.unset("SWARM_CRASH_AT");
+        let agent = d.agent(&[&format!("{EDIT}; git commit -qam 1; {DONE}")]);
+        let _ = d.run(&["--check", UNITTEST, "-n", "1", "-d"], &agent);
+        d.w.until(&format!("the daemon dies at {point}"), || (!is_alive(first)).then_some(()));
+        d.w.start_daemon();
+        d.w.until_status("a", "failed");
+        d.w.swarm(&["why", "a"]).ok().says(REFUSED);
+        assert!(!d.w.swarm_dir().join("ralph/a/room").exists(), "{point}");
+        assert_eq!(check_processes(&d), Vec::<String>::new(), "{point}");
+        assert_eq!((repository(&d), d.git(&["status", "--porcelain"])), before, "{point}");
+        assert_eq!(d.turns(), 1, "{point}");
+    }
 }
 
 #[test]

@@ -72,6 +72,7 @@ impl World {
             end_leftovers: true,
             sandboxed: false,
             placeholders: vec![],
+            caps: swarm_state::caps::Caps::default(),
         };
         edit(&mut spec);
         spec.write(&dir).unwrap();

@@ -198,7 +198,14 @@ impl Machine {
             "paused"
                 if matches!(
                     metadata.paused_by,
-                    Some("shutdown" | "no_progress" | "budget_unseen" | "held_out" | "cannot_check")
+                    Some(
+                        "shutdown"
+                            | "no_progress"
+                            | "budget_unseen"
+                            | "held_out"
+                            | "cannot_check"
+                            | "story_stuck"
+                    )
                 ) =>
             {
                 Some(self.resumable())

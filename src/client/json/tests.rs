@@ -38,7 +38,7 @@ fn converted() -> Vec<String> {
     }
     for line in include_str!("../../../tests/golden/notices.jsonl").lines() {
         let line: Value = serde_json::from_str(line).unwrap();
-        objects.push(("event", notice(&read(&line["notice"]))));
+        objects.push(("event", events::notice(&read(&line["notice"]))));
     }
     objects
         .into_iter()

@@ -179,6 +179,21 @@ fn the_spawned_line_names_the_options_that_swarm_added() {
 }
 
 #[test]
+fn caps_are_of_the_command_line_or_else_of_the_settings() {
+    let limits = Caps { memory: Some(1 << 30), cpu_percent: None, pids: Some(500), pressure: Some(20) };
+    let settings = Settings { limits, ..Settings::default() };
+    let caps = |args: &[&str]| taken(&[args, &["--", "c"]].concat(), &settings).caps;
+    assert_eq!(caps(&[]), Caps { pressure: None, ..limits });
+    let typed = caps(&["--memory", "200M", "--cpus=1.5", "--pids", "9"]);
+    assert_eq!(
+        typed,
+        Caps { memory: Some(200 << 20), cpu_percent: Some(150), pids: Some(9), pressure: None }
+    );
+    let (_dir, file) = files();
+    assert_eq!(caps(&["--ralph", "--prompt-file", &file, "-n", "3"]), limits);
+}
+
+#[test]
 fn a_restart_policy_is_for_plain_workers() {
     let (_dir, file) = files();
     let policy = |args: &[&str]| taken(&[args, &["--", "c"]].concat(), &Settings::default()).restart;

@@ -150,7 +150,7 @@ fn state(
 
 fn line(notice: &Notice, format: PageFormat) -> Result<String> {
     if format == PageFormat::Json {
-        return json_text(&json::notice(notice));
+        return json_text(&json::events::notice(notice));
     }
     let at = local_time(&notice.at);
     Ok(printable(&format!("{at}  {}: {}", notice.worker, notice.entry.words())))

@@ -112,6 +112,7 @@ fn budgets(typed: BudgetArgs, defaults: &LoopDefaults) -> BudgetArgs {
     BudgetArgs {
         max_cost: typed.max_cost.or(defaults.max_cost),
         max_time: typed.max_time.or(defaults.max_time),
+        max_context: typed.max_context.or(defaults.max_context),
         ..typed
     }
 }
@@ -203,6 +204,7 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
         budgets: budgets(args.budgets, &settings.ralph_loop),
         worktree: args.worktree,
         sandbox: args.sandbox,
+        caps: args.caps,
         cmd,
     })
 }

@@ -109,6 +109,7 @@ pub(super) fn worker_table(
     // Without a terminal nothing has to fit.
     if width.is_none_or(|width| width >= WIDE_COLUMNS) {
         columns.push(("IN ITER", workers.iter().map(|w| time_in_iteration(w, now)).collect()));
+        columns.push(("CONTEXT", workers.iter().map(context).collect()));
         columns.push(("COST", workers.iter().map(cost).collect()));
         columns.push(("BRANCH", workers.iter().map(branch).collect()));
     }
@@ -130,6 +131,10 @@ pub(super) fn worker_table(
 fn time_in_iteration(worker: &WorkerView, now: DateTime<FixedOffset>) -> String {
     let started = worker.metadata().iteration_started.filter(|_| worker.status.is_live());
     started.map_or_else(|| "-".to_owned(), |started| age(started, now))
+}
+
+fn context(worker: &WorkerView) -> String {
+    worker.context.map_or_else(|| "-".to_owned(), |percent| format!("{percent}%"))
 }
 
 fn cost(worker: &WorkerView) -> String {
@@ -200,8 +205,12 @@ mod tests {
         );
         worker.metadata["cost_usd"] = json!(1.5);
         worker.metadata["iteration_started"] = json!("2026-01-01T10:01:30+00:00");
+        worker.context = Some(52);
         let wide = worker_table(&[worker], Some(120), now);
-        assert_eq!(wide[1], r#"a     running       3/9   1h   4m       $1.50  -       sh -c "echo 'hi'""#);
+        assert_eq!(
+            wide[1],
+            r#"a     running       3/9   1h   4m       52%      $1.50  -       sh -c "echo 'hi'""#
+        );
         assert_eq!(iteration(&view("b", "running", json!({}))), "-");
         assert_eq!(age("nonsense", now), "?");
     }

@@ -18,9 +18,9 @@ mod tasks;
 const PROMPT_FILE: &str = "PROMPT.md";
 const TODO_FILE: &str = "TODO.md";
 
-pub(super) fn run(ctx: &ClientContext, args: &RalphInit) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &RalphInit) -> CommandResult {
     if args.tasks {
-        return tasks::run(ctx, args);
+        return tasks::run(ctx, args).await;
     }
     let there = std::fs::symlink_metadata(PROMPT_FILE).is_ok();
     match write(PROMPT_FILE, PROMPT_TEMPLATE, args.force) {

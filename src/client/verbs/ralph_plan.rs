@@ -12,6 +12,7 @@ use swarm_state::template::tasks::{has_requirements, plan_prompt};
 
 use crate::cli::RalphPlan;
 use crate::client::context::ClientContext;
+use crate::client::list_users::{ListChange, refuse_used_list};
 use crate::client::spawn_params::load_settings;
 use crate::error::{Error, Result};
 use crate::out::{CommandResult, Out};
@@ -22,7 +23,7 @@ const DEFAULT_AGENT: &str = "claude";
 
 const PASTE: &str = "to paste the prompt into an agent yourself: swarm ralph plan --print";
 
-pub(super) fn run(ctx: &ClientContext, args: &RalphPlan) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &RalphPlan) -> CommandResult {
     let place = TaskDir::find(None, args.ralph_dir.as_deref())?;
     place.require()?;
     let prd = place.read(PRD_FILE)?.unwrap_or_default();
@@ -30,7 +31,7 @@ pub(super) fn run(ctx: &ClientContext, args: &RalphPlan) -> CommandResult {
     if args.print {
         return ctx.out.raw(&prompt).map(|()| 0);
     }
-    place.refuse_active()?;
+    refuse_used_list(&place, ListChange::Edit).await?;
     if !io::stdin().is_terminal() || !Out::is_terminal() {
         return Err(Error::invalid("cannot start an agent: this is not a terminal").hint(PASTE).into());
     }

@@ -9,6 +9,7 @@ use crate::cli::{PageFormat, RalphStatus};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::json;
+use crate::client::worker::story;
 use crate::out::{CommandResult, Failure};
 use crate::protocol::{Call, Named, RalphView, WorkerView};
 
@@ -47,6 +48,9 @@ fn page(view: &RalphView) -> Vec<String> {
         format!("Total failures: {}", view.total_failures),
         format!("Inactivity timeout: {}s", view.inactivity_timeout),
     ];
+    if let Some((story, count)) = view.tasks.as_ref().and_then(story) {
+        lines.extend([format!("Story: {story}"), format!("Stories: {count}")]);
+    }
     if let Some(pattern) = &view.done_pattern {
         lines.push(format!("Done pattern: {}", printable(pattern)));
     }

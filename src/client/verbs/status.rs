@@ -10,7 +10,7 @@ use crate::cli::{PageFormat, StatusArgs};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::json;
-use crate::client::worker::{age, is_loop, iteration, local_time, situation};
+use crate::client::worker::{age, is_loop, iteration, local_time, situation, story};
 use crate::out::CommandResult;
 use crate::out::{Color, Out};
 use crate::protocol::{Call, Named, WorkerView};
@@ -42,6 +42,13 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     if is_loop(worker) {
         say("iteration", iteration(worker));
     }
+    if let Some((story, count)) = worker.tasks.as_ref().and_then(story) {
+        say("story", story);
+        say("stories", count);
+    }
+    if let Some(percent) = worker.context {
+        say("context", format!("{percent}% used"));
+    }
     say("command", join(&worker.cmd));
     say("directory", worker.cwd.display().to_string());
     if let Some(tree) = &worker.worktree {
@@ -66,6 +73,9 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     if let Some(restart) = &worker.restart {
         let (when, failures, max) = (restart.when.as_str(), restart.failures, restart.max_restarts);
         say("restart", format!("{when} (failed in a row: {failures}, at most {})", counted(max, "restart")));
+    }
+    if !worker.caps.of_run().is_empty() {
+        say("caps", worker.caps.text(worker.caps_in_force.as_ref()));
     }
     if !worker.tags.is_empty() {
         say("tags", worker.tags.join(", "));
@@ -116,8 +126,9 @@ mod tests {
         let mut worker =
             view("a", "waiting", json!({"ralph": true, "ralph_iteration": 2, "status": "running"}));
         worker.screen = vec!["Do you trust\x1b[2J?".into()];
+        worker.context = Some(52);
         let text = page(&worker, out).join("\n");
-        assert!(text.contains("\n  iteration  2\n"), "{text}");
+        assert!(text.contains("\n  iteration  2\n  context    52% used\n"), "{text}");
         assert!(text.contains("\n    | Do you trust") && !text.contains('\x1b'), "{text}");
     }
 }

@@ -10,19 +10,19 @@ use std::time::Duration;
 
 use swarm_state::engine::{Effect, Ended, Event, SpawnError};
 use swarm_state::model::{Pane, PromptVia, Run, Worktree};
-use swarm_state::profiles::Profile;
-use swarm_state::spec::WorkerSpec;
+use swarm_state::spec::{Prompt, WorkerSpec};
+use swarm_state::tasks::gate::TaskGate;
 use tokio::sync::mpsc;
 
 use crate::daemon::crash;
 use crate::daemon::messages::{IterationInfo, Job, RunReport, SharedReader};
 use crate::daemon::run::context::RunContext;
 use crate::daemon::run::hook_reports::HookRecord;
-use crate::daemon::run::{delivery, exit, finish, input, iteration, remove_worktree};
+use crate::daemon::run::{delivery, exit, finish, input, iteration, remove_worktree, sandbox};
 use crate::error::{Error, ErrorCode, Result, sentence};
 use crate::hooks::passed::Launch;
-use crate::protocol::{Empty, Sent};
-use crate::sandbox::{Inmate, Jail};
+use crate::loops::refuse_uncommitted_list;
+use crate::protocol::{Empty, Sent, StoriesPlan};
 use crate::tmux::{Health, NewWindow};
 use crate::wrapper::{self, LaunchSpec};
 use crate::{git, procs};
@@ -207,9 +207,7 @@ async fn spawn(
     }
     launch.env.insert("SWARM_RUN".into(), run.to_string());
     pass_hooks(context, spec, &dir, &mut launch);
-    if let Some(jail) = context.jail(spec) {
-        launch = enter_sandbox(jail, spec.profile.clone(), &dir, launch).await.map_err(other)?;
-    }
+    launch = sandbox::enter(context, spec, &dir, launch).await.map_err(other)?;
     if let (Some(iteration), Some(prompt)) = (iteration, &prompt) {
         let kept = context.store.write_iteration_file(&context.name, iteration.number, "contract.md", prompt);
         kept.map_err(other)?;
@@ -231,11 +229,20 @@ async fn spawn(
     };
     let pane = make_window(context, &window).await.map_err(other)?;
     if has_read_launch(&dir, &pane).await {
+        warn_of_caps(context, run, spec, &dir);
         return Ok(pane);
     }
     // The sweep closes the dead pane if this fails.
     drop(context.tmux.close(&pane).await);
     Err(SpawnError::Helper(exit::wrapper_failure(program)))
+}
+
+/// Reports the caps that are not enforced as requested, once for each worker.
+fn warn_of_caps(context: &RunContext, run: Run, spec: &WorkerSpec, dir: &Path) {
+    let shortfall = wrapper::caps_in_force(dir).and_then(|in_force| spec.caps.shortfall(&in_force));
+    if let Some(warning) = shortfall.filter(|_| run == Run(1)) {
+        context.report(RunReport::Begun(vec![warning]));
+    }
 }
 
 /// Waits until the wrapper in a pane has read the launch file. Returns false if it ended before. After the timeout it
@@ -270,6 +277,9 @@ async fn tree(
         context.report(RunReport::WorktreeMade(begun.clone()));
         return Ok(begun.path);
     }
+    if let Some(gate) = planned_list(spec) {
+        refuse_uncommitted_list(&spec.cwd, &gate).await?;
+    }
     let note = |worktree: &Worktree| store.note_worktree(name, run, worktree);
     let made = match git::create_noted_worktree(&spec.cwd, name, wanted, note).await {
         Ok(made) => made,
@@ -287,6 +297,18 @@ async fn tree(
         context.report(RunReport::Warning(note));
     }
     Ok(path)
+}
+
+/// The task list of a loop, or of the coordinator of its stories. That of a single story is on their branch.
+fn planned_list(spec: &WorkerSpec) -> Option<TaskGate> {
+    let gate = match (&spec.ralph, &spec.prompt) {
+        (Some(ralph), _) => ralph.gates.tasks.clone(),
+        (None, Prompt::Text(plan)) if spec.cmd.last().is_some_and(|word| word == "__stories") => {
+            serde_json::from_str::<StoriesPlan>(plan).ok()?.child.ralph?.gates.tasks
+        }
+        (None, _) => None,
+    };
+    gate.filter(|gate| gate.story.is_none())
 }
 
 /// Creates the window. Waits for a tmux that does not answer, which may have created the window meanwhile.
@@ -355,31 +377,8 @@ fn launch_spec(
     if sandboxed {
         argv = spec.profile.command_without_sandbox(&argv);
     }
-    Ok(LaunchSpec { argv, env, cwd: cwd.to_owned(), stdin, end_leftovers, sandboxed, placeholders: vec![] })
-}
-
-/// Puts the agent into its sandbox.
-async fn enter_sandbox(
-    jail: Jail,
-    profile: Profile,
-    dir: &Path,
-    mut launch: LaunchSpec,
-) -> Result<LaunchSpec> {
-    let settings = dir.join(crate::hooks::passed::SETTINGS_FILE);
-    let entering = tokio::task::spawn_blocking(move || {
-        let entrance = jail.open(Inmate {
-            cwd: &launch.cwd,
-            tree: None,
-            profile: Some(&profile),
-            origin: None,
-            settings: Some(settings),
-            env: &mut launch.env,
-        })?;
-        launch.argv.splice(0..0, entrance.argv);
-        launch.placeholders = entrance.placeholders;
-        Ok(launch)
-    });
-    entering.await.map_err(|e| Error::system("cannot prepare the sandbox", e))?
+    let (cwd, caps, placeholders) = (cwd.to_owned(), spec.caps, vec![]);
+    Ok(LaunchSpec { argv, env, cwd, stdin, end_leftovers, caps, sandboxed, placeholders })
 }
 
 /// Passes swarm's hooks to the agent. Without hooks, swarm relies on the screen alone.

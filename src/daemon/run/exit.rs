@@ -12,6 +12,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use swarm_state::engine::{Effect, Event, SpawnError};
 use swarm_state::model::{Exit, Pane, Run};
+use swarm_state::words::size;
 
 use crate::daemon::crash;
 use crate::daemon::messages::RunReport;
@@ -56,6 +57,11 @@ async fn report_exit(context: RunContext, pane: Pane) {
         context.report(RunReport::Forced(forced));
     }
     let record = wrapper::read_exit(&dir);
+    if let Some(record) = &record
+        && let Some(message) = oom_warning(record)
+    {
+        context.report(RunReport::Warning(message));
+    }
     let report = match record {
         Some(ExitRecord { helper: true, error, .. }) => unstarted(&context, run, error),
         None if !wrapper::has_read_launch(&dir) => unstarted(&context, run, None),
@@ -92,10 +98,24 @@ pub(crate) fn wrapper_failure(program: &Path) -> String {
 /// The exit in the wrapper's record.
 pub(crate) fn exit_of(record: &ExitRecord) -> Exit {
     match (record.code, record.signal) {
+        // A shell reports the signal of its last command as its own exit status.
+        (Some(137), None) | (None, Some(9)) if record.oom_kills > 0 => Exit::OutOfMemory(record.memory_cap),
         (_, Some(signal)) => Exit::Signal(signal),
         (Some(code), None) => Exit::Code(code),
         (None, None) => Exit::Unknown,
     }
+}
+
+/// The warning about processes that the kernel killed, if the agent was not among them.
+fn oom_warning(record: &ExitRecord) -> Option<String> {
+    let survived = record.oom_kills > 0 && !matches!(exit_of(record), Exit::OutOfMemory(_));
+    let killed = match record.oom_kills {
+        1 => "a process".to_owned(),
+        count => format!("{count} processes"),
+    };
+    survived.then(|| {
+        format!("out of memory ({}): the kernel killed {killed} of the run", size(record.memory_cap))
+    })
 }
 
 /// The exit that tmux reports for a dead pane, if any.
@@ -213,4 +233,27 @@ pub(crate) fn probe(context: RunContext, pane: &Pane, env: BTreeMap<String, Stri
         crash::after(&Effect::Probe(run));
         context.report(RunReport::Event(Event::Probed(run, share >= COMPUTING_CPU_SHARE)));
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_end_of_the_agent_itself_is_out_of_memory() {
+        let cap = 200 << 20;
+        let warning =
+            |killed: &str| Some(format!("out of memory (200 MiB): the kernel killed {killed} of the run"));
+        for (code, signal, oom_kills, exit, message) in [
+            (None, Some(9), 1, Exit::OutOfMemory(cap), None),
+            (Some(137), None, 2, Exit::OutOfMemory(cap), None),
+            (None, Some(9), 0, Exit::Signal(9), None),
+            (Some(137), None, 0, Exit::Code(137), None),
+            (Some(0), None, 1, Exit::Code(0), warning("a process")),
+            (None, Some(15), 2, Exit::Signal(15), warning("2 processes")),
+        ] {
+            let record = ExitRecord { code, signal, oom_kills, memory_cap: cap, ..ExitRecord::default() };
+            assert_eq!((exit_of(&record), oom_warning(&record)), (exit, message), "{record:?}");
+        }
+    }
 }

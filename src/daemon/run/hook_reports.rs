@@ -63,8 +63,10 @@ impl HookRecord {
             HookNews::Prompt | HookNews::TurnOver => told.error = None,
             HookNews::Session { .. }
             | HookNews::Working
+            | HookNews::ToolUsed { .. }
             | HookNews::Idle
             | HookNews::ContextSpent
+            | HookNews::Denied { .. }
             | HookNews::Asks { .. } => {}
         }
         Some(told)

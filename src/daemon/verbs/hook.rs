@@ -2,6 +2,7 @@
 
 use swarm_state::engine::{Event, HookSignal};
 use swarm_state::model::Run;
+use swarm_state::notice::Entry;
 
 use crate::daemon::run::hook_reports::HookRecord;
 use crate::daemon::slot::Slot;
@@ -14,7 +15,10 @@ impl Supervisor {
     pub(crate) fn hook(&mut self, params: &HookParams, peer: Option<i32>) -> HookHeard {
         let heard = self.accept_hook(params, peer).is_some();
         tracing::debug!(worker = %params.name, news = ?params.news, heard, "a hook");
-        HookHeard { heard }
+        let is_tool = heard && matches!(params.news, HookNews::ToolUsed { .. });
+        let slot = is_tool.then(|| self.find(&params.name).ok()).flatten();
+        let max_context = slot.and_then(|(_, slot)| slot.engine.ralph()?.budgets.max_context);
+        HookHeard { heard, max_context }
     }
 
     fn accept_hook(&mut self, params: &HookParams, peer: Option<i32>) -> Option<()> {
@@ -34,9 +38,18 @@ impl Supervisor {
         if params.news == HookNews::Prompt {
             slot.driver.context.prompts.send_modify(|count| *count += 1);
         }
+        let warning = match &params.news {
+            HookNews::Denied { what } => {
+                Some(Entry::Warning { message: format!("the guard stopped: {what}") })
+            }
+            _ => None,
+        };
         let one_shot = slot.spec.profile.is_one_shot(&slot.spec.cmd);
         if let Some(heard) = params.news.heard().filter(|heard| !one_shot || is_for_one_shot(heard)) {
             self.step(&name, Event::Hook(run, heard));
+        }
+        if let Some(warning) = warning {
+            self.notify(&name, warning);
         }
         Some(())
     }
@@ -61,6 +74,7 @@ fn is_from_below(slot: &Slot, peer: i32) -> Option<bool> {
 fn is_for_one_shot(heard: &HookSignal) -> bool {
     match heard {
         HookSignal::TurnOver | HookSignal::Idle | HookSignal::ApiError(_) => false,
-        HookSignal::Prompt | HookSignal::Working | HookSignal::ContextSpent | HookSignal::Asks(_) => true,
+        HookSignal::Prompt | HookSignal::Working | HookSignal::ToolUsed(_) => true,
+        HookSignal::ContextSpent | HookSignal::Asks(_) => true,
     }
 }

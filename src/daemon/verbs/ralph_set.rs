@@ -7,7 +7,7 @@ use crate::daemon::caller::refuse_own;
 use crate::daemon::legacy;
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::ralph_resume::has_ended;
-use crate::daemon::verbs::spawn::check_cost;
+use crate::daemon::verbs::spawn::{check_context, check_cost};
 use crate::error::Result;
 use crate::loop_setting;
 use crate::protocol::{RalphSetParams, RalphView};
@@ -26,6 +26,9 @@ impl Supervisor {
             let mut edits = loop_setting::parse(&params.key, &params.value)?;
             if edits.budgets.max_cost.flatten().is_some() {
                 check_cost(&slot.spec)?;
+            }
+            if let Some(percent) = edits.budgets.max_context.flatten() {
+                check_context(&slot.spec, percent)?;
             }
             // A match of the same pattern still counts.
             edits.done_pattern = edits.done_pattern.filter(|pattern| *pattern != slot.spec.done_pattern);

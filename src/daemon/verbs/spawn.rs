@@ -24,12 +24,13 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::paths::resolve;
 use crate::protocol::{SpawnParams, Spawned};
 
+mod caps;
 mod check;
 mod permissions;
 mod program;
 mod rooms;
 
-pub(crate) use check::{check, check_cost};
+pub(crate) use check::{check, check_context, check_cost};
 
 impl Supervisor {
     /// Creates a worker. The client is answered when the first run is up.
@@ -98,6 +99,7 @@ impl Supervisor {
             restart: params.restart,
             parent: params.parent,
             sandbox: params.sandbox,
+            caps: params.caps,
         }
     }
 
@@ -266,6 +268,18 @@ impl Supervisor {
         }
         for message in warnings {
             self.notify(name, Entry::Warning { message });
+        }
+    }
+
+    /// Answers the client that waits for a new loop whose first iteration is held, and reports why it is held.
+    pub(crate) fn answer_held(&mut self, name: &WorkerName, message: String) {
+        let Some(slot) = self.slots.get_mut(name) else { return };
+        match slot.pending() {
+            Some(pending) if !pending.until_ready => {
+                pending.warnings.push(message);
+                Self::send_spawn_answer(slot, Ok(()));
+            }
+            Some(_) | None => self.notify(name, Entry::Warning { message }),
         }
     }
 

@@ -175,6 +175,13 @@ impl LoopRun {
         Some(self.read_task_record()?.turn?.mode)
     }
 
+    /// The work of that iteration, and the numbers of finished and of all stories.
+    pub(crate) fn last_story(&self) -> Option<(TaskTurn, (u64, u64))> {
+        let record = self.read_task_record()?;
+        let list = TaskList::parse(record.after.as_ref().unwrap_or(&record.before)).ok()?;
+        Some((record.turn?, self.gates.tasks.as_ref()?.count(&list)))
+    }
+
     /// Permits a person to edit the files: the loop is paused or has ended. Removes `.ralph-active`.
     pub(crate) fn open_task_files(&self) {
         if let Some(record) = self.read_task_record().filter(|record| !record.is_open) {

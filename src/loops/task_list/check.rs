@@ -3,12 +3,31 @@
 use std::path::Path;
 
 use swarm_state::tasks::TaskList;
-use swarm_state::tasks::gate::{PRD_FILE, TASKS_FILE, TaskGate};
+use swarm_state::tasks::check::empty_parts;
+use swarm_state::tasks::gate::{PRD_FILE, PROMPT_FILE, TASKS_FILE, TaskGate};
 use swarm_state::tasks::review::invariants;
 use swarm_state::tasks::selection::Selection;
 
 use super::files::read_text;
 use crate::error::{Error, Result};
+use crate::git;
+use crate::shell::quote;
+
+/// Refuses a list whose files are not committed as they are: a new worktree would not have them.
+///
+/// # Errors
+/// With the files and the command that commits them.
+pub(crate) async fn refuse_uncommitted_list(cwd: &Path, gate: &TaskGate) -> Result<()> {
+    let files = [TASKS_FILE, PRD_FILE, PROMPT_FILE].map(|file| format!("{}/{file}", gate.dir));
+    let found = git::uncommitted_of(cwd, &files).await;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let dir = quote(&gate.dir);
+    let message = format!("a new worktree would not have these uncommitted files: {}", found.join(", "));
+    Err(Error::invalid(message)
+        .hint(format!("commit them: git add {dir} && git commit -m 'Plan the task list' -- {dir}")))
+}
 
 /// Reads and checks the list of a loop before it starts.
 ///
@@ -28,9 +47,12 @@ pub(crate) fn check_task_files(cwd: &Path, gate: &TaskGate) -> Result<TaskList> 
     let refuse = |why: String| Error::invalid(format!("{}: {why}", path.display())).hint(check.clone());
     let text = read_text(&path).ok_or_else(|| refuse("it cannot be read as text".into()))?;
     let list = TaskList::parse(&text).map_err(|fault| refuse(fault.to_string()))?;
-    if list.stories().is_empty() {
-        let hint = "add stories, or let an agent plan them: swarm ralph plan";
-        return Err(Error::invalid(format!("{}: it has no stories", path.display())).hint(hint));
+    if let Some(empty) = empty_parts(&list).into_iter().next() {
+        let hint = match empty.story {
+            None => "add stories, or let an agent plan them: swarm ralph plan".to_owned(),
+            Some(_) => check,
+        };
+        return Err(Error::invalid(format!("{}: {}", path.display(), empty.message)).hint(hint));
     }
     if let Some(fault) = list.dependency_faults().first() {
         return Err(refuse(fault.to_string()));

@@ -10,7 +10,7 @@ use swarm_state::notice::named;
 use swarm_state::promise::Source;
 use swarm_state::tasks::enforce::{Edited, enforce};
 use swarm_state::tasks::gate::{TASKS_FILE, TaskGate, TaskVerdict};
-use swarm_state::tasks::{IterationMode, Story, TaskList};
+use swarm_state::tasks::{IterationMode, ReviewStatus, Story, TaskList};
 use swarm_state::transcript::Account;
 use tokio::time::Instant;
 
@@ -92,14 +92,51 @@ impl LoopRun {
             && (source != Source::Screen || finished.output.trim().is_empty());
         let changes_nothing = verdict.tree.as_ref() == tree;
         verdict.is_empty_answer = finished.exit.is_success() && prints_nothing && changes_nothing;
-        if let Err(error) = self.reopen_story(gate, verdict) {
+        if let Err(error) = self.reopen_story(gate, finished.iteration, verdict) {
             verdict.trouble = Some(error.to_string());
         }
+        self.count_sent_back(gate, finished.iteration, verdict);
+    }
+
+    /// Counts the reviews in a row that approved the story at its cap and that did not hold. At the cap, only swarm
+    /// requests changes: the review itself has to approve.
+    fn count_sent_back(&self, gate: &TaskGate, iteration: u32, verdict: &mut Verdict) {
+        let Some(tasks) = verdict.tasks.as_mut().filter(|tasks| tasks.turn.mode == IterationMode::Review)
+        else {
+            return;
+        };
+        let story = tasks.turn.story.clone();
+        let after = self.read_task_record().and_then(|record| TaskList::parse(&record.after?).ok());
+        let count = after.as_ref().and_then(|list| list.story(&story)).map(|it| it.review.review_count);
+        if tasks.status == Some(ReviewStatus::ChangesRequested) && count >= Some(gate.review.review_cap) {
+            let earlier = (1..iteration).rev().filter_map(|n| self.read_iteration(n)?.verdict?.tasks);
+            let last = earlier
+                .into_iter()
+                .find(|it| it.turn.mode == IterationMode::Review && it.turn.story == story);
+            tasks.sent_back_at_cap = last.map_or(0, |last| last.sent_back_at_cap) + 1;
+        }
+    }
+
+    /// The watched files that were changed, with the iteration that changed each first, and the two ways to go on.
+    fn changed_watched_files(&self, verdict: &Verdict, iteration: u32) -> Option<String> {
+        let has_changed = |n: u32, file: &String| {
+            self.read_iteration(n)
+                .and_then(|it| it.verdict)
+                .is_some_and(|earlier| earlier.changed.contains(file))
+        };
+        let named = |file: &String| {
+            let first = (1..iteration).find(|n| has_changed(*n, file)).unwrap_or(iteration);
+            format!("iteration {first} changed the protected file {file}")
+        };
+        let files: Vec<String> = verdict.changed.iter().take(MAX_NAMED_FILES).map(named).collect();
+        let name = &self.name;
+        let ways = format!("restore it, or a person accepts the change: swarm ralph approve {name}");
+        (!files.is_empty()).then(|| format!("{} ({ways})", files.join(", ")))
     }
 
     /// Sends the iteration's story back if every story is done but another gate does not hold: otherwise no iteration
     /// could fix it.
-    fn reopen_story(&self, gate: &TaskGate, verdict: &mut Verdict) -> Result<()> {
+    fn reopen_story(&self, gate: &TaskGate, iteration: u32, verdict: &mut Verdict) -> Result<()> {
         let is_undecided = verdict.trouble.is_some() || verdict.outage.is_some();
         let Some(tasks) = verdict.tasks.as_ref().filter(|tasks| tasks.is_complete() && !is_undecided) else {
             return Ok(());
@@ -108,7 +145,8 @@ impl LoopRun {
         let (Some(record), false) = (self.read_task_record(), remarks.is_empty()) else { return Ok(()) };
         let Some(Ok(mut list)) = record.after.as_deref().map(TaskList::parse) else { return Ok(()) };
         let failed: Vec<CheckResult> = verdict.failed_checks().cloned().collect();
-        let others = verdict.other_remarks();
+        let watched = self.changed_watched_files(verdict, iteration);
+        let others = verdict.other_remarks().into_iter().chain(watched.clone()).collect::<Vec<_>>();
         let feedback = [others.join("\n"), failed_text(&failed).unwrap_or_default()].join("\n");
         let id = tasks.turn.story.clone();
         list.send_back(&id, feedback.trim(), gate.review);
@@ -117,7 +155,10 @@ impl LoopRun {
         if let Some(tasks) = &mut verdict.tasks {
             (tasks.done, tasks.total) = gate.count(&list);
             tasks.status = list.story(&id).and_then(|story| story.review.review_status);
-            tasks.undone.push(format!("story {id} was sent back, because a gate of the loop does not hold"));
+            let why = watched.map(|watched| format!(": {watched}")).unwrap_or_default();
+            tasks
+                .undone
+                .push(format!("story {id} was sent back, because a gate of the loop does not hold{why}"));
         }
         Ok(())
     }

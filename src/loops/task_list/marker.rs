@@ -4,12 +4,13 @@ use std::path::Path;
 
 use chrono::{SecondsFormat, Utc};
 use swarm_state::tasks::TaskList;
-use swarm_state::tasks::gate::{TaskGate, TaskTurn};
+use swarm_state::tasks::gate::{PRD_FILE, PROMPT_FILE, TASKS_FILE, TaskGate, TaskTurn};
 use swarm_state::tasks::marker::{MARKER_FILE, RalphMarker};
 
 use super::files::read_text;
 use crate::error::Result;
 use crate::loops::run::LoopRun;
+use crate::task_files::text_hash;
 
 /// Writes the file for an iteration.
 ///
@@ -22,6 +23,10 @@ pub(super) fn write(
     turn: &TaskTurn,
     (iteration, max): (u32, u32),
 ) -> Result<()> {
+    let hash = |file| {
+        let text = read_text(&loop_run.text_file(gate, file))?;
+        Some((format!("{}/{file}", gate.dir), text_hash(text.as_bytes())))
+    };
     let marker = RalphMarker {
         timestamp: now(),
         pid: std::process::id(),
@@ -35,6 +40,7 @@ pub(super) fn write(
         story: Some(turn.story.clone()),
         ralph_dir: Some(gate.dir.clone()),
         worker: Some(loop_run.name.clone()),
+        start_hashes: [TASKS_FILE, PRD_FILE, PROMPT_FILE].into_iter().filter_map(hash).collect(),
         swarm_dir: Some(loop_run.root.display().to_string()),
     };
     loop_run.write_file(&loop_run.cwd.join(MARKER_FILE), &marker.to_text())

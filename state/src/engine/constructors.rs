@@ -69,6 +69,7 @@ impl Worker {
             unseen: false,
             tries_spent: false,
             cannot_check: None,
+            story_stuck: None,
             succeeded: false,
             detail: None,
             last_end: None,

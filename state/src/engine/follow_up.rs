@@ -176,7 +176,8 @@ impl Worker {
             ralph.iteration_started = Some(now.wall);
             ralph.started_mono = now.mono;
             (ralph.outage, ralph.detail) = (None, None);
-            (ralph.unseen, ralph.tries_spent, ralph.cannot_check) = (false, false, None);
+            (ralph.unseen, ralph.tries_spent) = (false, false);
+            (ralph.cannot_check, ralph.story_stuck) = (None, None);
             let (iteration, max) = (ralph.iteration, ralph.max_iterations);
             effects.push(Effect::Notify(Entry::IterationStarted { iteration, max }));
         }

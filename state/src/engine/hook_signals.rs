@@ -24,6 +24,8 @@ pub enum HookSignal {
     Prompt,
     /// The agent is working.
     Working,
+    /// The agent used a tool, and its context is full to this percentage, if that is known.
+    ToolUsed(Option<u8>),
     /// The turn has ended: no session loop continues it, and no background task runs.
     TurnOver,
     /// The agent has waited for a person for some time; also while its background tasks run.
@@ -61,15 +63,21 @@ impl TurnEnd {
 impl Worker {
     pub(super) fn hook_signal(&mut self, heard: HookSignal, now: Now) -> Vec<Effect> {
         let mut effects = self.prompt_confirmed_by_hook(&heard, now);
+        if let HookSignal::ToolUsed(Some(percent)) = heard
+            && let Some(ending) = self.context_reported(percent, now)
+        {
+            effects.extend(ending);
+            return effects;
+        }
         let looping = self.ralph.is_some();
         let (Phase::Starting { watch, .. } | Phase::Running { watch }) = &mut self.phase else {
             return effects;
         };
         let more = match heard {
-            HookSignal::Prompt | HookSignal::Working => {
+            HookSignal::Prompt | HookSignal::Working | HookSignal::ToolUsed(_) => {
                 (watch.over, watch.rests) = (None, false);
                 watch.restart();
-                let held = heard == HookSignal::Working;
+                let held = heard == HookSignal::Working || (watch.held && heard != HookSignal::Prompt);
                 let is_news = (watch.held, watch.in_turn) != (held, true);
                 (watch.held, watch.in_turn) = (held, true);
                 let mut effects = self.answered();
@@ -108,11 +116,10 @@ impl Worker {
                 Phase::Prompting { .. },
                 HookSignal::Prompt | HookSignal::TurnOver | HookSignal::ApiError(_),
             ) => self.prompt_over(None, now),
-            (Phase::Starting { .. }, HookSignal::Prompt | HookSignal::Working | HookSignal::TurnOver)
-                if !self.policy.paste =>
-            {
-                self.ready(now)
-            }
+            (
+                Phase::Starting { .. },
+                HookSignal::Prompt | HookSignal::Working | HookSignal::ToolUsed(_) | HookSignal::TurnOver,
+            ) if !self.policy.paste => self.ready(now),
             _ => vec![],
         }
     }

@@ -64,6 +64,7 @@ impl Loop {
             (self.unseen, PauseBy::BudgetUnseen),
             (self.cannot_check.is_some(), PauseBy::CannotCheck),
             (self.tries_spent, PauseBy::HeldOut),
+            (self.story_stuck.is_some(), PauseBy::StoryStuck),
             (self.is_stalled(), PauseBy::NoProgress),
         ];
         let found = causes.into_iter().find(|(holds, _)| *holds && self.paused.is_none());
@@ -75,6 +76,13 @@ impl Worker {
     /// The outage that the loop waits out.
     pub fn outage(&self) -> Option<&Outage> {
         self.ralph.as_ref()?.outage.as_ref()
+    }
+
+    /// Starts the time of the current iteration now: until now, its start was held.
+    pub fn restart_iteration_time(&mut self, now: Now) {
+        if let Some(ralph) = &mut self.ralph {
+            (ralph.iteration_started, ralph.started_mono) = (Some(now.wall), now.mono);
+        }
     }
 
     /// Records that an agent was started.
@@ -212,6 +220,7 @@ impl Worker {
         ralph.unseen = verdict.unseen.is_some();
         ralph.tries_spent = verdict.tries_spent;
         ralph.cannot_check = verdict.cannot_check.as_deref().map(str::to_owned);
+        ralph.story_stuck = verdict.tasks.as_ref().and_then(|tasks| tasks.stuck());
         ralph.stalls = if stands_still { ralph.stalls.saturating_add(1) } else { 0 };
         if !ralph.gated {
             return vec![];

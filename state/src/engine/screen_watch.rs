@@ -60,6 +60,9 @@ pub struct Watch {
     /// The agent's hook last reported that a background task will continue the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) held: bool,
+    /// The percentage of the agent's context that was used at its last report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) context: Option<u8>,
     /// How many texts of a person are being typed. The next daemon types none of them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(super) typing: u32,

@@ -116,7 +116,15 @@ impl Worker {
                 let paused = || {
                     let ralph = self.ralph.as_ref()?;
                     let by = ralph.paused?;
-                    let detail = ralph.cannot_check.clone().filter(|_| by == PauseBy::CannotCheck);
+                    let detail = match by {
+                        PauseBy::CannotCheck => ralph.cannot_check.clone(),
+                        PauseBy::StoryStuck => ralph.story_stuck.clone(),
+                        PauseBy::User
+                        | PauseBy::Shutdown
+                        | PauseBy::NoProgress
+                        | PauseBy::BudgetUnseen
+                        | PauseBy::HeldOut => None,
+                    };
                     Some(Cause::Paused { by, detail })
                 };
                 let trouble = self.trouble.as_ref().map(|t| Cause::NeedsPerson { text: t.what.clone() });

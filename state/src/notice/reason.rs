@@ -56,6 +56,7 @@ impl IterationExit {
         match self {
             Self::Exit(Exit::Code(code)) => code.to_string(),
             Self::Exit(Exit::Signal(signal)) => format!("signal-{signal}"),
+            Self::Exit(Exit::OutOfMemory(_)) => "out-of-memory".into(),
             Self::Exit(Exit::Lost) => "lost".into(),
             Self::Exit(Exit::Unknown) => "unknown".into(),
             Self::Inactivity | Self::Silent => "inactivity".into(),
@@ -79,6 +80,7 @@ impl IterationExit {
         match self {
             Self::Exit(Exit::Code(code)) => format!("exit status {code}"),
             Self::Exit(Exit::Signal(signal)) => format!("ended by signal {signal}, which swarm did not send"),
+            Self::Exit(Exit::OutOfMemory(cap)) => crate::model::out_of_memory(cap),
             Self::Exit(Exit::Lost) => "its pane vanished".into(),
             Self::Exit(Exit::Unknown) => "exit status unknown".into(),
             Self::Inactivity => "nothing new on screen".into(),
@@ -125,6 +127,9 @@ const HELD_OUT_SPENT: &str = "the held-out check failed in all tries";
 /// The state of a loop with a check that cannot run.
 const CANNOT_CHECK: &str = "a check cannot run";
 
+/// The state of a loop with a story that swarm sends back although it has reached its review cap.
+const STORY_STUCK: &str = "a story is sent back again and again at its review cap";
+
 /// The origin of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -141,6 +146,8 @@ pub enum PauseBy {
     HeldOut,
     /// swarm, because a command or a directory of a check is missing or cannot be used, which the agent cannot fix.
     CannotCheck,
+    /// swarm, because a story has reached its review cap, and its checks or the gates of the loop fail each time.
+    StoryStuck,
 }
 
 impl PauseBy {
@@ -152,6 +159,7 @@ impl PauseBy {
             Self::BudgetUnseen => Some("budget_unseen"),
             Self::HeldOut => Some("held_out"),
             Self::CannotCheck => Some("cannot_check"),
+            Self::StoryStuck => Some("story_stuck"),
         }
     }
 
@@ -164,6 +172,7 @@ impl PauseBy {
             Self::BudgetUnseen => "cost unknown",
             Self::HeldOut => "held-out check failed",
             Self::CannotCheck => CANNOT_CHECK,
+            Self::StoryStuck => "a story is stuck",
         }
     }
 
@@ -176,6 +185,7 @@ impl PauseBy {
             Self::BudgetUnseen => format!("paused: {USAGE_UNKNOWN}"),
             Self::HeldOut => format!("paused: {HELD_OUT_SPENT}"),
             Self::CannotCheck => format!("paused: {CANNOT_CHECK}"),
+            Self::StoryStuck => format!("paused: {STORY_STUCK}"),
         }
     }
 
@@ -188,6 +198,7 @@ impl PauseBy {
             Self::BudgetUnseen => format!("paused ({USAGE_UNKNOWN})"),
             Self::HeldOut => format!("paused ({HELD_OUT_SPENT})"),
             Self::CannotCheck => format!("paused ({CANNOT_CHECK})"),
+            Self::StoryStuck => format!("paused ({STORY_STUCK})"),
         }
     }
 
@@ -200,6 +211,7 @@ impl PauseBy {
             Self::BudgetUnseen => "[PAUSE] reason=budget_unseen",
             Self::HeldOut => "[PAUSE] reason=held_out",
             Self::CannotCheck => "[PAUSE] reason=cannot_check",
+            Self::StoryStuck => "[PAUSE] reason=story_stuck",
         }
     }
 

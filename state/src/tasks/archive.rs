@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{APPROVED_AT_CAP, TaskList};
+use crate::screen::printable;
 
 /// The most bytes of a label in a folder's name.
 const MAX_LABEL_BYTES: usize = 80;
@@ -96,7 +97,7 @@ pub fn summary_text(list: Result<&TaskList, &str>, day: &str, dates: &LoopDates)
 }
 
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    printable(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// The name of an archive's folder: the day, and the label or else the branch without `ralph/`.

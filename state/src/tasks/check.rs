@@ -1,7 +1,7 @@
 //! Finds every problem of a task list at once, for people ([`super::stop_check`] blocks at the first one).
 
 use super::ReviewOptions;
-use super::list::TaskList;
+use super::list::{Story, TaskList, key};
 use super::review::invariants;
 use super::schema::{self, StoryLabel, TasksFault};
 
@@ -26,6 +26,10 @@ pub fn check(text: &str, options: ReviewOptions) -> (Option<TaskList>, Vec<TaskP
         Err(fault) => return (None, vec![of_fault(&fault)]),
     };
     let mut problems: Vec<TaskProblem> = faults.iter().map(of_fault).collect();
+    let is_new =
+        |found: &TaskProblem| problems.iter().all(|it| (&it.story, it.field) != (&found.story, found.field));
+    let empty: Vec<TaskProblem> = empty_parts(&list).into_iter().filter(is_new).collect();
+    problems.extend(empty);
     problems.extend(list.dependency_faults().iter().map(|fault| TaskProblem {
         story: fault.story().map(str::to_owned),
         field: Some("dependsOn"),
@@ -41,6 +45,23 @@ pub fn check(text: &str, options: ReviewOptions) -> (Option<TaskList>, Vec<TaskP
         }));
     }
     (Some(list), problems)
+}
+
+/// A list without stories, and stories without a title. The schema permits both, so the Stop check does too, but a loop
+/// does not start with them.
+pub fn empty_parts(list: &TaskList) -> Vec<TaskProblem> {
+    if list.stories().is_empty() {
+        let message = "it has no stories".to_owned();
+        return vec![TaskProblem { story: None, field: Some(key::STORIES), place: None, message }];
+    }
+    let untitled = list.stories().iter().filter(|story| story.title.trim().is_empty());
+    let problem = |story: &Story| TaskProblem {
+        story: Some(story.id.clone()),
+        field: Some("title"),
+        place: None,
+        message: format!("story {}: the field \"title\" must not be empty", story.id),
+    };
+    untitled.map(problem).collect()
 }
 
 fn of_fault(fault: &TasksFault) -> TaskProblem {

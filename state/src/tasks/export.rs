@@ -6,6 +6,7 @@ use super::graph::one_line;
 use super::import::markdown::{code_block_end, is_special};
 use super::import::plan_story::is_plain_id;
 use super::list::{ReviewState, Story, TaskList, key};
+use crate::screen::printable;
 
 impl TaskList {
     /// Markdown with a check box for each story. The import reads the same stories from it, except for the fields that
@@ -22,7 +23,9 @@ impl TaskList {
         for story in self.stories() {
             push_story(&mut text, story);
         }
-        text
+        // A tab may be part of code.
+        let line = |line: &str| line.split('\t').map(printable).collect::<Vec<_>>().join("\t") + "\n";
+        text.lines().map(line).collect()
     }
 
     /// The list as `prd.json`: without the review fields, and stories without a review pass as they are.
@@ -45,8 +48,17 @@ impl TaskList {
             .map(|field| (field.to_owned(), self.text(field).into()))
             .collect();
         list.insert(key::STORIES.into(), stories.into());
-        format!("{:#}\n", Value::Object(list))
+        escaped(&format!("{:#}\n", Value::Object(list)))
     }
+}
+
+/// JSON whose strings have escapes in place of the control characters that JSON permits, such as U+009B.
+fn escaped(json: &str) -> String {
+    let escape = |c: char| match u32::from(c) {
+        code @ 0x7f..=0x9f => format!("\\u{code:04x}"),
+        _ => c.to_string(),
+    };
+    json.chars().map(escape).collect()
 }
 
 fn push_story(text: &mut String, story: &Story) {

@@ -6,6 +6,7 @@ use super::enforce::Enforced;
 use super::selection::Selection;
 use super::{IterationMode, ReviewOptions, ReviewStatus, Story, TaskList};
 use crate::check_result::CheckResult;
+use crate::model::is_default;
 use crate::promise::Promise;
 
 /// A gate that holds when every story is approved.
@@ -110,7 +111,14 @@ pub struct TaskVerdict {
     /// The edits of the agent that a person should know: changed requirements, approvals at the cap.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub noted: Vec<String>,
+    /// The reviews of the story in a row that approved it at the review cap and that swarm did not accept, because a
+    /// check or a gate failed. 0 unless this iteration is such a review.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sent_back_at_cap: u32,
 }
+
+/// How often in a row swarm sends a story back at its review cap. Then the loop pauses, since a person has to decide.
+const MAX_SENT_BACK_AT_CAP: u32 = 3;
 
 impl TaskVerdict {
     /// The verdict on a list without stories.
@@ -127,7 +135,19 @@ impl TaskVerdict {
             undone: vec![],
             checks: vec![],
             noted: vec![],
+            sent_back_at_cap: 0,
         }
+    }
+
+    /// Why a person has to decide about the story; `None` if nobody has to. After each decision, the story has as many
+    /// reviews as before.
+    pub fn stuck(&self) -> Option<String> {
+        let count = self.sent_back_at_cap;
+        let is_stuck = count > 0 && count.is_multiple_of(MAX_SENT_BACK_AT_CAP);
+        is_stuck.then(|| {
+            let story = &self.turn.story;
+            format!("story {story} has reached its review cap, and its checks or the gates failed after {count} approvals in a row")
+        })
     }
 
     /// The verdict on a list as it is after an iteration.

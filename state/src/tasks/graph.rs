@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::list::{Story, TaskList};
 use super::selection::DependencyFault;
+use crate::screen::printable;
 
 /// The stories by their dependencies.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,8 +104,8 @@ fn mermaid_text(text: &str) -> String {
     one_line(text).chars().map(entity).collect()
 }
 
-/// Joins lines, and leaves out control characters.
+/// Joins lines, without control characters and those that reorder text.
 pub(super) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()).collect();
-    words.join(" ").chars().filter(|c| !c.is_control()).collect()
+    printable(&words.join(" "))
 }

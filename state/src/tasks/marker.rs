@@ -3,6 +3,8 @@
 //! The daemon rewrites it before each iteration. Agents can edit it, so only the Stop hook trusts it; the daemon uses
 //! its own records ([`super::enforce`]).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{IterationMode, REVIEW_CAP, ReviewStates};
@@ -46,6 +48,10 @@ pub struct RalphMarker {
     /// The swarm worker whose agent the file binds. Without it, the file binds every session in the directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
+    /// The hash of the task list, prd.md and prompt.md at the start of the iteration, by their paths relative to this
+    /// file. One that is not committed and still has this hash is not the agent's work: swarm restored it.
+    #[serde(rename = "startHashes", skip_serializing_if = "BTreeMap::is_empty")]
+    pub start_hashes: BTreeMap<String, String>,
     /// The directory of the swarm that the worker belongs to.
     #[serde(rename = "swarmDir", skip_serializing_if = "Option::is_none")]
     pub swarm_dir: Option<String>,
@@ -66,6 +72,7 @@ impl Default for RalphMarker {
             story: None,
             ralph_dir: None,
             worker: None,
+            start_hashes: BTreeMap::new(),
             swarm_dir: None,
         }
     }

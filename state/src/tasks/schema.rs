@@ -123,6 +123,8 @@ pub(super) fn parse_leniently(text: &str) -> Result<LenientList, TasksFault> {
 /// # Errors
 /// The text is not a JSON object.
 pub(super) fn read(text: &str) -> Result<(TaskList, Vec<TasksFault>), TasksFault> {
+    // Some editors write a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let value: Value = serde_json::from_str(text).map_err(|error| {
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or_default().to_owned();

@@ -19,6 +19,8 @@ pub struct StopFacts<'a> {
     pub tasks: Result<&'a str, &'a str>,
     /// The output of `git status --porcelain`; `None` outside of a repository, or if git did not answer.
     pub status: Option<&'a str>,
+    /// The files of the list that are as they were when the iteration started: no work of the agent.
+    pub untouched: &'a [String],
 }
 
 /// The decision.
@@ -64,7 +66,7 @@ pub fn stop_check(facts: StopFacts<'_>) -> StopCheck {
         }
     }
     let warning = warning.map(|what| format!("{what} in .ralph-active, so transitions were not checked"));
-    StopCheck { block: facts.status.and_then(|status| uncommitted(file, status)), warning }
+    StopCheck { block: facts.status.and_then(|status| uncommitted(file, status, facts.untouched)), warning }
 }
 
 impl StopCheck {
@@ -78,8 +80,16 @@ fn schema_text(file: &str, fault: &TasksFault) -> String {
 }
 
 /// Check 3: the text if files are not committed.
-fn uncommitted(tasks_file: &str, status: &str) -> Option<String> {
-    let files: Vec<&str> = status.lines().filter(|line| !line.trim().is_empty()).collect();
+fn uncommitted(tasks_file: &str, status: &str, untouched: &[String]) -> Option<String> {
+    // git prints paths relative to the repository, which may be above the project.
+    let is_untouched = |line: &str| {
+        let path = line.get(3..).unwrap_or_default();
+        untouched.iter().any(|file| {
+            path.strip_suffix(file.as_str()).is_some_and(|dir| dir.is_empty() || dir.ends_with('/'))
+        })
+    };
+    let files: Vec<&str> =
+        status.lines().filter(|line| !line.trim().is_empty() && !is_untouched(line)).collect();
     if files.is_empty() {
         return None;
     }

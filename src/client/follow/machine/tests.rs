@@ -75,6 +75,7 @@ fn it_ends_with_the_loops_code() {
         (Entry::Paused { by: PauseBy::BudgetUnseen }, resume(1)),
         (Entry::Paused { by: PauseBy::HeldOut }, resume(1)),
         (Entry::Paused { by: PauseBy::CannotCheck }, resume(1)),
+        (Entry::Paused { by: PauseBy::StoryStuck }, resume(1)),
         (Entry::LoopFailed { iterations: 1, reason: StopReason::Killed }, Some((1, None))),
         (Entry::Lost { reason: "the tmux server is gone".into() }, resume(1)),
         (Entry::Paused { by: PauseBy::Shutdown }, resume(1)),
@@ -214,7 +215,7 @@ fn what_is_repeated_does_not_end_a_loop_that_goes_on() {
 /// A loop may pause before its follower has subscribed: what is then repeated from before takes no end away.
 #[test]
 fn what_is_repeated_does_not_undo_the_end_that_the_snapshot_told() {
-    for by in ["no_progress", "budget_unseen", "held_out", "cannot_check", "shutdown"] {
+    for by in ["no_progress", "budget_unseen", "held_out", "cannot_check", "story_stuck", "shutdown"] {
         let mut m = machine();
         m.snapshot(&snapshot(13, worker("paused", json!({"status": "paused", "paused_by": by}))));
         for (seq, entry) in [

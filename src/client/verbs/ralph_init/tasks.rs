@@ -10,6 +10,7 @@ use swarm_state::template::tasks::feature_branch;
 
 use crate::cli::RalphInit;
 use crate::client::context::ClientContext;
+use crate::client::list_users::{ListChange, refuse_used_list};
 use crate::error::{Error, Result};
 use crate::out::{CommandResult, Failure};
 use crate::shell::quote_path;
@@ -17,11 +18,11 @@ use crate::task_files::{PRD_FILE, PROGRESS_FILE, PROMPT_FILE, TASK_DIR, TASKS_FI
 
 const FILES: [&str; 4] = [PRD_FILE, TASKS_FILE, PROGRESS_FILE, PROMPT_FILE];
 
-pub(super) fn run(ctx: &ClientContext, args: &RalphInit) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &RalphInit) -> CommandResult {
     let branch = args.name.as_deref().map(branch).transpose()?;
     let place = TaskDir::find(args.cwd.as_deref(), None)?;
     if args.force {
-        place.refuse_active()?;
+        refuse_used_list(&place, ListChange::Replace).await?;
     }
     let is_new = !place.exists()?;
     // Everything is looked at before anything is written.

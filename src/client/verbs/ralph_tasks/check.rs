@@ -27,6 +27,10 @@ pub(super) fn run(ctx: &ClientContext, args: &TasksCheck) -> CommandResult {
             for problem in &problems {
                 ctx.out.error(&Error::invalid(format!("{}: {}", file.shown(), problem.message)));
             }
+            if list.as_ref().is_some_and(|list| !skip_review && !problems.is_empty() && list.is_unreviewed())
+            {
+                ctx.out.hint("for a loop without reviews: --skip-review");
+            }
             if let Some(list) = list.filter(|_| problems.is_empty()) {
                 ctx.out.line(&list.summary(skip_review))?;
             }

@@ -13,10 +13,10 @@ use crate::client::task_list_file::{CHECK_HINT, TaskListFile, read_input};
 use crate::error::Error;
 use crate::out::CommandResult;
 
-pub(super) fn run(ctx: &ClientContext, args: &TasksImport) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &TasksImport) -> CommandResult {
     let file = TaskListFile::in_dir(&args.ralph_dir);
     if !args.dry_run {
-        file.refuse_active()?;
+        file.refuse_used().await?;
     }
     let target = file.read()?;
     let is_stdin = args.input == Path::new("-");
@@ -39,7 +39,7 @@ pub(super) fn run(ctx: &ClientContext, args: &TasksImport) -> CommandResult {
         ctx.out.note(&format!("would have {summary}; nothing is written"));
     } else {
         // A loop may have started while standard input was read.
-        file.refuse_active()?;
+        file.refuse_used().await?;
         file.write(&merged.list.to_text())?;
         ctx.out.line(&summary)?;
     }

@@ -13,7 +13,8 @@ use crate::out::{CommandResult, table};
 pub(super) fn run(ctx: &ClientContext, args: &TasksLs) -> CommandResult {
     let file = TaskListFile::of_args(&args.place);
     let list = file.list()?;
-    let ready = list.ready(args.skip_review);
+    let skip_review = args.skip_review || list.is_unreviewed();
+    let ready = list.ready(skip_review);
     match args.format {
         Format::Json => ctx.out.json_list(&objects(&list, &ready))?,
         Format::Names => ctx.out.lines(&list.stories().iter().map(|story| &story.id).collect::<Vec<_>>())?,
@@ -25,7 +26,7 @@ pub(super) fn run(ctx: &ClientContext, args: &TasksLs) -> CommandResult {
             let head = ["ID", "STATE", "REVIEWS", "PRIORITY", "DEPENDS", "TITLE"];
             let rows: Vec<Vec<String>> = list.stories().iter().map(row).collect();
             ctx.out.lines(&table(&head, &rows, &[(5, 20), (4, 8), (0, 8)], ctx.out.width))?;
-            ctx.out.note(&next(&list, ready.first(), args.skip_review));
+            ctx.out.note(&next(&list, ready.first(), skip_review));
         }
     }
     Ok(0)
@@ -52,6 +53,9 @@ fn priority(priority: f64) -> Value {
 fn next(list: &TaskList, first: Option<&(IterationMode, &Story)>, skip_review: bool) -> String {
     match first {
         Some((mode, story)) => format!("next: {mode} {}", story.id),
+        None if list.is_done(skip_review) && skip_review => {
+            "next: nothing; every story passes (without reviews)".to_owned()
+        }
         None if list.is_done(skip_review) => "next: nothing; every story is done".to_owned(),
         None => format!("next: nothing; {}", list.blocked_because()),
     }

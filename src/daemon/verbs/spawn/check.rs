@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use swarm_state::model::{PromptVia, Status};
 use swarm_state::pattern::Pattern;
+use swarm_state::profiles::HookStyle;
 use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
 
-use super::{permissions, program, rooms};
+use super::{caps, permissions, program, rooms};
 use crate::daemon::run::prompt;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
@@ -24,6 +25,7 @@ impl Supervisor {
     pub(crate) fn check_spec(&self, spec: &WorkerSpec) -> Result<Vec<String>> {
         let prompt = check(spec, self.store.paths().root())?;
         let mut warnings = program::check_gates(spec)?;
+        warnings.extend(caps::warnings(&spec.caps));
         warnings.extend(permissions::warning(spec));
         warnings.extend(prompt_warning(spec, prompt.as_deref()));
         self.refuse_shared_list(spec)?;
@@ -152,6 +154,9 @@ fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
     if budgets.max_failures == 0 {
         return Err(Error::usage("--max-failures must be at least 1"));
     }
+    if let Some(percent) = budgets.max_context {
+        check_context(spec, percent)?;
+    }
     if budgets.max_cost.is_some() {
         check_cost(spec)?;
     }
@@ -167,6 +172,18 @@ fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
     crate::loops::check_tests(&spec.cwd, &gates)?;
     crate::loops::check_canary(&spec.cwd, &gates)?;
     if spec.worktree.is_none() { crate::loops::check_progress(&spec.cwd, root) } else { Ok(()) }
+}
+
+/// Checks a limit of the context, and that swarm can see the agent's context.
+pub(crate) fn check_context(spec: &WorkerSpec, percent: u8) -> Result<()> {
+    if !(1..=100).contains(&percent) {
+        return Err(Error::usage("--max-context must be a percentage from 1 to 100"));
+    }
+    if spec.profile.hooks == HookStyle::Off {
+        let message = format!("--max-context: swarm cannot see the context of '{}'", spec.profile.name);
+        return Err(Error::invalid(message).hint("limit something else: --iteration-timeout or --max-tokens"));
+    }
+    Ok(())
 }
 
 /// Checks that swarm can see what the agent costs.

@@ -340,6 +340,41 @@ fn the_time_of_an_iteration_ends_it_and_the_loop_goes_on() {
 }
 
 #[test]
+fn the_context_of_an_iteration_ends_it_after_the_agent_was_asked() {
+    for (max_context, reports, ended) in [
+        (None, &[50, 100, 100][..], false),
+        (Some(70), &[69, 84, 84], false),
+        (Some(70), &[70, 84, 85], true),
+        // The first report above the limit only asks the agent, also above the end.
+        (Some(70), &[60, 98], false),
+        (Some(70), &[60, 98, 98, 98], false),
+        (Some(70), &[60, 98, 98, 99], true),
+        (Some(70), &[99, 20, 99], false),
+        (Some(85), &[85, 100], true),
+        // A compaction comes first.
+        (Some(86), &[90, 100, 100], false),
+    ] {
+        let mut worker = verified(Budgets { max_context, ..Budgets::default() });
+        worker.step(Event::Start, at(0));
+        worker.step(Event::Up(Run(1)), at(0));
+        let mut last = vec![];
+        for percent in reports {
+            last = worker.step(Event::Hook(Run(1), HookSignal::ToolUsed(Some(*percent))), at(1000));
+        }
+        let is_ending = matches!(worker.phase(), Phase::Ending { why: Why::ContextSpent, .. });
+        assert_eq!(is_ending, ended, "{max_context:?} {reports:?}");
+        assert_eq!(worker.context_percent(), reports.last().filter(|_| !ended).copied());
+        if max_context == Some(70) && ended {
+            let percent = reports.last().unwrap();
+            let reason = format!("its context is {percent}% full; --max-context 70 ends it at 85%");
+            assert!(entries(&last).contains(&&Entry::Warning { message: format!("iteration 1: {reason}") }));
+            worker.step(Event::Exited(Run(1), Exit::Signal(15)), at(2000));
+            assert_eq!(worker.ended().unwrap().reason, reason);
+        }
+    }
+}
+
+#[test]
 fn time_without_an_agent_in_a_pause_does_not_count_and_no_limit_ends_a_paused_agent() {
     let mut worker = verified(Budgets { max_time: Some(100), ..Budgets::default() });
     worker.step(Event::Start, at(0));
@@ -424,6 +459,29 @@ fn a_loop_whose_budget_cannot_be_held_is_paused_and_goes_on_by_word_alone() {
         // An agent that could not be started used nothing.
         worker.step(Event::SpawnFailed(Run(3), SpawnError::Other("no".into())), at(0));
         assert!(matches!(worker.phase(), Phase::BackingOff { .. }), "{:?}", worker.phase());
+    }
+}
+
+#[test]
+fn a_loop_whose_story_is_stuck_at_its_cap_is_paused_after_every_third_time() {
+    let mut worker = verified(Budgets::default());
+    worker.step(Event::Start, at(0));
+    for (run, sent_back_at_cap) in [(1, 1), (2, 2), (3, 3), (4, 0), (5, 4), (6, 6)] {
+        worker.step(Event::Up(Run(run)), at(0));
+        worker.step(Event::Exited(Run(run), Exit::Code(0)), at(0));
+        let turn = TaskTurn { mode: IterationMode::Review, story: "US-001".into(), title: String::new() };
+        let tasks = TaskVerdict { sent_back_at_cap, total: 1, ..TaskVerdict::new(turn, None) };
+        let verdict = Verdict { tasks: Some(tasks.into()), ..Verdict::default() };
+        worker.step(Event::Judged(Run(run), verdict), at(0));
+        let is_stuck = matches!(sent_back_at_cap, 3 | 6);
+        assert_eq!(worker.ralph().unwrap().paused, is_stuck.then_some(PauseBy::StoryStuck), "{run}");
+        let reason = worker.reason().unwrap_or_default();
+        assert_eq!(
+            reason.starts_with("paused: story US-001 has reached its review cap"),
+            is_stuck,
+            "{reason}"
+        );
+        worker.step(Event::Resume, at(0));
     }
 }
 

@@ -397,6 +397,7 @@ fn every_event(run: Run) -> Vec<(&'static str, Event)> {
         ("idles", Event::Hook(run, HookSignal::Idle)),
         ("prompt", Event::Hook(run, HookSignal::Prompt)),
         ("working", Event::Hook(run, HookSignal::Working)),
+        ("tool-used", Event::Hook(run, HookSignal::ToolUsed(Some(50)))),
         ("api-error", Event::Hook(run, HookSignal::ApiError("529".into()))),
         ("context-spent", Event::Hook(run, HookSignal::ContextSpent)),
         ("asks", Event::Hook(run, HookSignal::Asks("may I".into()))),
@@ -448,7 +449,7 @@ const TABLE: &[(&str, &str)] = &[
     (
         "starting",
         "pause P>starting, kill PT>ending(kill), tick P>starting, edited P>starting, \
-         ready PD>prompting, dialog P>starting, turn-over P>starting, idles P>starting, prompt P>starting, working P>starting, \
+         ready PD>prompting, dialog P>starting, turn-over P>starting, idles P>starting, prompt P>starting, working P>starting, tool-used P>starting, \
          api-error PT>ending(apierror), context-spent PT>ending(contextspent), asks P>starting, exited PJ>judging(0,undelivered), pane-lost PJ>judging(lost), \
          server-lost P>lost",
     ),
@@ -462,8 +463,8 @@ const TABLE: &[(&str, &str)] = &[
     (
         "running",
         "pause P>running, kill PT>ending(kill), edited P>running, dialog P>running, \
-         turn-over P>running, idles P>running, prompt P>running, working P>running, api-error PT>ending(apierror), \
-         context-spent PT>ending(contextspent), asks P>running, exited PJ>judging(0), pane-lost PJ>judging(lost), \
+         turn-over P>running, idles P>running, prompt P>running, working P>running, \
+         tool-used P>running, api-error PT>ending(apierror), context-spent PT>ending(contextspent), asks P>running, exited PJ>judging(0), pane-lost PJ>judging(lost), \
          server-lost P>lost",
     ),
     (

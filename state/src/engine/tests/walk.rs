@@ -19,13 +19,14 @@ use crate::promise::Claim;
 
 /// Anything that a hook may tell.
 fn hook_signal(arg: u8) -> HookSignal {
-    match arg % 7 {
+    match arg % 8 {
         0 => HookSignal::Prompt,
         1 => HookSignal::Working,
         2 => HookSignal::ApiError("529".into()),
         3 => HookSignal::ContextSpent,
         4 => HookSignal::Asks("may I".into()),
         5 => HookSignal::Idle,
+        6 => HookSignal::ToolUsed(Some(arg)),
         _ => HookSignal::TurnOver,
     }
 }

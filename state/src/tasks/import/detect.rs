@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::markdown::check_box;
+use super::plan::has_story_heading;
 use super::stories::{ImportFault, ImportFormat};
 
 /// The input, parsed as far as the format requires.
@@ -14,7 +15,7 @@ pub(super) enum ImportSource {
 
 /// Detects the format, or holds the text to the one that was named.
 pub(super) fn detect(text: &str, named: Option<ImportFormat>) -> Result<ImportSource, ImportFault> {
-    let has_boxes = || text.lines().any(|line| check_box(line).is_some());
+    let has_boxes = || text.lines().any(|line| check_box(line).is_some()) || has_story_heading(text);
     let is_json = text.trim_start().starts_with(['{', '[']);
     if named == Some(ImportFormat::Markdown) || (named.is_none() && !is_json && has_boxes()) {
         return Ok(ImportSource::Markdown);

@@ -3,7 +3,7 @@
 //! A check box is a story, and the boxes below it are its criteria. A heading with an id (`### US-001: Title`) is a
 //! story too. Other text below a story is its description; a story without text has the headings and the text above
 //! it. List entries such as `- Depends on: US-001` set fields ([`FIELDS`](super::markdown::FIELDS)), as the export
-//! writes them. Code blocks are text.
+//! writes them; below a check box, they need no indentation. Code blocks are text.
 
 use std::collections::BTreeSet;
 
@@ -62,7 +62,9 @@ impl PlanReader {
         let was_paragraph = std::mem::replace(&mut self.is_in_paragraph, !rest.is_empty());
         let heading = heading(rest).filter(|_| !is_code);
         let story = self.stories.last_mut().filter(|_| self.is_in_story);
-        if let Some(story) = story.filter(|story| belongs(story, indent, rest, heading)) {
+        let is_field = !is_code && field_of(line).is_some();
+        let story = story.filter(|story| is_field || belongs(story, indent, rest, heading));
+        if let Some(story) = story {
             return story_line(story, line, is_code);
         }
         if let Some((level, text)) = heading {
@@ -121,6 +123,11 @@ fn heading(line: &str) -> Option<(usize, &str)> {
     let level = line.len() - text.len();
     let is_heading = (1..=6).contains(&level) && text.starts_with([' ', '\t']);
     is_heading.then(|| (level, text.trim().trim_end_matches('#').trim_end()))
+}
+
+/// Whether a text has a story as a heading. Together with a check box, it is enough to recognize a plan.
+pub(super) fn has_story_heading(text: &str) -> bool {
+    text.lines().any(|line| heading(line.trim_end()).is_some_and(|(_, text)| has_id(text)))
 }
 
 /// Whether a heading begins a story.

@@ -57,7 +57,7 @@ pub enum ImportFault {
     },
     /// No format fits.
     #[error(
-        "its format is unknown: it is neither a known form of JSON nor Markdown with check boxes (- [ ] …)"
+        "its format is unknown: it is neither a known form of JSON nor Markdown with check boxes (- [ ] …) or headings such as ### US-001: Title"
     )]
     UnknownFormat,
     /// The text does not have the format that was named.

@@ -34,6 +34,16 @@ fn every_problem_is_reported_with_story_and_field() {
 }
 
 #[test]
+fn a_list_needs_stories_and_a_story_a_title() {
+    let options = ReviewOptions::default();
+    assert_eq!(messages(&text(&[]), options), ["it has no stories"]);
+    let untitled = with(story("US-001", false, None, 0), json!({ "title": " " }));
+    let text = text(&[untitled, story("US-002", false, None, 0)]);
+    assert_eq!(messages(&text, options), ["story US-001: the field \"title\" must not be empty"]);
+    assert!(TaskList::parse(&text).is_ok(), "the Stop check accepts it");
+}
+
+#[test]
 fn the_options_decide_about_the_review_fields() {
     let text = text(&[story("US-001", true, None, 0), story("US-002", false, Some("needs_review"), 3)]);
     let options = ReviewOptions::default();

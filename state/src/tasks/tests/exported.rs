@@ -47,6 +47,25 @@ A shop
 }
 
 #[test]
+fn no_control_character_reaches_the_terminal() {
+    let odd = "a\u{1b}[31mb\u{9b}2Jc\u{202e}d";
+    let one = with(
+        story("US-001", false, None, 0),
+        json!({ "title": odd, "description": format!("{odd}\n\tcode"), "notes": odd, "acceptanceCriteria": [odd] }),
+    );
+    let list = list(&[one]);
+    let dates = archive::LoopDates::default();
+    let summary = archive::summary_text(Ok(&list), "2026-01-15", &dates);
+    for text in [list.to_markdown(), list.to_dot(), list.to_mermaid(), list.to_prd(), summary] {
+        let is_bad = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+        assert!(!text.contains(is_bad), "{text:?}");
+    }
+    assert!(list.to_markdown().contains("\n  \tcode\n"), "{}", list.to_markdown());
+    let prd: Value = serde_json::from_str(&list.to_prd()).unwrap();
+    assert_eq!(prd["userStories"][0]["title"], odd);
+}
+
+#[test]
 fn prd_has_the_fields_of_its_program() {
     let one = with(story("US-001", true, Some("approved"), 2), json!({ "owner": "ann" }));
     let two = with(story("US-002", false, None, 0), json!({ "dependsOn": ["US-001"] }));

@@ -42,12 +42,12 @@ fn faults_of_json_are_named() {
         (
             "{\"a\":1}",
             None,
-            "its format is unknown: it is neither a known form of JSON nor Markdown with check boxes (- [ ] …)",
+            "its format is unknown: it is neither a known form of JSON nor Markdown with check boxes (- [ ] …) or headings such as ### US-001: Title",
         ),
         (
             "[1]",
             None,
-            "its format is unknown: it is neither a known form of JSON nor Markdown with check boxes (- [ ] …)",
+            "its format is unknown: it is neither a known form of JSON nor Markdown with check boxes (- [ ] …) or headings such as ### US-001: Title",
         ),
         ("{\"tasks\":[{\"id\":1}]}", None, "story number 1 has no title"),
         (

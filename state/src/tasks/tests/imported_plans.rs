@@ -84,6 +84,29 @@ fn entries_below_a_story_set_its_fields() {
 }
 
 #[test]
+fn entries_below_a_box_need_no_indentation() {
+    let list = plan(
+        "- [ ] US-001: One\n- Priority: 7\n- [ ] US-002: Two\n\n- Depends on: US-001\n- Notes: a\n  b\n\nText.\n- Priority: 9\n",
+    );
+    assert_eq!(list.story("US-001").unwrap().priority, 7.0);
+    let story = list.story("US-002").unwrap();
+    assert_eq!(
+        (story.depends_on.as_slice(), story.notes.as_str()),
+        (["US-001".to_owned()].as_slice(), "a\nb")
+    );
+    assert_ne!(story.priority, 9.0, "other text ends the story");
+}
+
+#[test]
+fn headings_with_ids_need_no_box() {
+    let list = plan("# Shop\n\n### US-005: Pay\n\nBy card.\n\n- Depends on: US-006\n\n### US-006: Log in\n");
+    let ids: Vec<_> = list.stories().iter().map(|it| (it.id.as_str(), it.title.as_str())).collect();
+    assert_eq!(ids, [("US-005", "Pay"), ("US-006", "Log in")]);
+    let story = list.story("US-005").unwrap();
+    assert_eq!((story.description.as_str(), story.depends_on.len()), ("By card.", 1));
+}
+
+#[test]
 fn headings_with_ids_are_stories() {
     let list = plan(
         "# Shop\n\n## User stories\n\n### US-001: Add it\n**Description:** As a user.\n\n#### Acceptance criteria\n- [x] Done\n- [x] Well\n\n\
@@ -132,11 +155,11 @@ fn faults_of_a_plan_are_named() {
         ("", "it is empty"),
         (
             " \r\n\u{feff}",
-            "its format is unknown: it is neither a known form of JSON nor Markdown with check boxes (- [ ] …)",
+            "its format is unknown: it is neither a known form of JSON nor Markdown with check boxes (- [ ] …) or headings such as ### US-001: Title",
         ),
         (
             "# Plan\n- one\n",
-            "its format is unknown: it is neither a known form of JSON nor Markdown with check boxes (- [ ] …)",
+            "its format is unknown: it is neither a known form of JSON nor Markdown with check boxes (- [ ] …) or headings such as ### US-001: Title",
         ),
         ("- [ ] One\n- [ ] \n", "story number 2 has no title"),
     ] {

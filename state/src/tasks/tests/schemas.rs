@@ -21,11 +21,12 @@ fn broken_json_has_its_line_and_column() {
         ("{\n  \"project\": \"x\",\n  \"userStories\": [\n}", 4, 1),
         ("{\"project\": 1,}", 1, 15),
         ("", 1, 0),
-        ("\u{feff}{}", 1, 1),
     ] {
         let error = TaskList::parse(text).unwrap_err().to_string();
         assert!(error.contains(&format!("at line {line}, column {column}")), "{text:?}: {error}");
     }
+    let marked = format!("\u{feff}{}", text(&[story("US-001", false, None, 0)]));
+    assert!(TaskList::parse(&marked).is_ok(), "a byte order mark is ignored");
     assert_eq!(TaskList::parse("[]").unwrap_err().to_string(), "it is not a JSON object");
 }
 

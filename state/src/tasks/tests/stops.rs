@@ -4,7 +4,19 @@ use super::*;
 
 fn decided(marker: &Value, tasks: Result<&str, &str>, status: &str) -> StopCheck {
     let marker = RalphMarker::parse(&marker.to_string());
-    stop_check(StopFacts { marker: &marker, tasks_file: "ralph/tasks.json", tasks, status: Some(status) })
+    let untouched = ["ralph/prd.md".to_owned()];
+    let tasks_file = "ralph/tasks.json";
+    stop_check(StopFacts { marker: &marker, tasks_file, tasks, status: Some(status), untouched: &untouched })
+}
+
+#[test]
+fn a_file_that_swarm_restored_does_not_block() {
+    let passes = text(&[]);
+    let blocks = |status: &str| decided(&json!({}), Ok(&passes), status).block;
+    assert_eq!(blocks(" M ralph/prd.md\n M sub/ralph/prd.md\n"), None);
+    let block = blocks(" M ralph/prd.md\n M ralph/tasks.json\n").unwrap();
+    assert!(block.ends_with(" M ralph/tasks.json\n") && !block.contains("prd.md"), "{block}");
+    assert!(blocks(" M xralph/prd.md\n").is_some());
 }
 
 fn implementing(before: &[Value]) -> Value {
