@@ -77,7 +77,7 @@ Workers (one agent in one tmux window each):
   wait         Wait until workers reach a state
   events       Show events as they happen
   kill         Stop workers and all their processes
-  respawn      Start a worker again with the same settings
+  respawn      Start a worker again          allow          Let it reach a host
   clean        Delete finished workers and their files
 
 Loops (\"ralph loops\": swarm starts the agent again, with a fresh context):

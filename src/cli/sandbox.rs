@@ -25,11 +25,11 @@ pub struct SandboxArgs {
     /// Network of the sandbox [default: on]
     #[arg(hide_short_help = true, long, value_name = "NET", value_enum)]
     pub net: Option<Net>,
-    /// Host for --net allow, or cargo, debian, github, go, npm, pypi
+    /// Host for --net allow, or a service such as npm (repeatable)
     ///
-    /// Repeatable. The agent's own API hosts are always allowed. HOST is a name, *.NAME for all names below it, or an
-    /// address, with :PORT if the port is not 80 or 443. A name that leads to an address in a private network is
-    /// refused. swarm allow(1) adds hosts to a running worker.
+    /// The services are cargo, debian, github, go, npm and pypi. The agent's own API hosts are always allowed. HOST is
+    /// a name, *.NAME for all names below it, or an address, with :PORT if the port is not 80 or 443. A name that leads
+    /// to an address in a private network is refused. `swarm allow` adds hosts to a running worker.
     #[arg(hide_short_help = true, long, value_name = "HOST", value_parser = HostList::parse)]
     pub allow_host: Vec<HostList>,
     /// Further path that the sandbox may write (repeatable)
@@ -55,7 +55,7 @@ impl HostList {
 pub struct Allow {
     /// Worker name
     pub name: WorkerName,
-    /// Hosts, or cargo, debian, github, go, npm, pypi
+    /// Hosts, or services: cargo, debian, github, go, npm, pypi
     #[arg(required = true, value_name = "HOST", value_parser = HostList::parse)]
     pub hosts: Vec<HostList>,
 }

@@ -124,8 +124,8 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         restart,
         request: Some(request_name()),
         parent: None,
-        caps: caps(&args.caps, settings, args.ralph.ralph),
         sandbox,
+        caps: caps(&args.caps, settings, args.ralph.ralph),
     };
     if is_parallel(&args.tasks) { with_coordinator(&args.tasks, params) } else { Ok(params) }
 }

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use swarm_state::engine::HookSignal;
+use swarm_state::network::AllowedHost;
 
 /// The parameters of `hook`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +61,7 @@ pub enum HookNews {
     /// The proxy of the sandbox refused a host that is not allowed.
     HostRefused {
         /// The host, as `swarm allow` accepts it.
-        host: String,
+        host: AllowedHost,
         /// Its address in a private network, if that is the reason.
         #[serde(default)]
         private: Option<IpAddr>,

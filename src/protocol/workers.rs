@@ -94,6 +94,9 @@ pub struct WorkerView {
     /// The worker that coordinates this one; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<WorkerName>,
+    /// The sandbox that it runs in; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxKind>,
     /// The task list that the loop works on; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TaskListView>,
@@ -103,9 +106,6 @@ pub struct WorkerView {
     /// The mechanism of each cap that is in force; absent while no run is alive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caps_in_force: Option<CapsInForce>,
-    /// The sandbox that it runs in; absent without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<SandboxKind>,
 }
 
 /// The task list of a loop, and its work.

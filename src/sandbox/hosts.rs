@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
-use swarm_state::network::{AllowList, AllowedHost, Refusal, RequestTarget};
+use swarm_state::network::{AllowList, AllowedHost, HostRefusal, RequestTarget};
 use swarm_state::sandbox::SandboxNet;
 
 use super::Jail;
@@ -75,14 +75,15 @@ impl ProxyRules for PaneRules {
         AllowList(bytes.ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default())
     }
 
-    fn refused(&self, target: &RequestTarget, why: &Refusal) {
+    fn refused(&self, target: &RequestTarget, why: &HostRefusal) {
         let private = match why {
-            Refusal::NotListed => None,
-            Refusal::PrivateAddress(address) => Some(*address),
+            HostRefusal::NotListed => None,
+            HostRefusal::PrivateAddress(address) => Some(*address),
         };
-        let host = target.to_string();
-        let is_new = self.reported.lock().is_ok_and(|mut reported| reported.insert(host.clone()));
-        if is_new {
+        let name = target.to_string();
+        let parsed = name.parse::<AllowedHost>();
+        let is_new = self.reported.lock().is_ok_and(|mut reported| reported.insert(name));
+        if let (Ok(host), true) = (parsed, is_new) {
             let PaneProxy { daemon, worker, run, .. } = self.proxy.clone();
             // The answer to the agent does not wait for the daemon.
             tokio::task::spawn_blocking(move || {
@@ -142,7 +143,7 @@ impl ProxyRules for CheckRules {
         AllowList(self.hosts.clone())
     }
 
-    fn refused(&self, target: &RequestTarget, _: &Refusal) {
+    fn refused(&self, target: &RequestTarget, _: &HostRefusal) {
         tracing::info!(worker = %self.worker, %target, "a check asked for a host that is not allowed");
     }
 

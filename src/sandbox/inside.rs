@@ -1,8 +1,8 @@
 //! The first process in a sandbox: `swarm __inside [--proxy DIR] PROGRAM ARGUMENTS`.
 //!
 //! The program that builds the sandbox ignores the signals for the agent, or it would end the agent before the agent
-//! has handled them. This process gives them their default actions again, and becomes the agent. With `--proxy`, it first
-//! starts the [`bridge`] to the proxy in DIR, and names it in the environment. Used by `main`.
+//! has handled them. This process gives them their default actions again, and becomes the agent. With `--proxy`, it
+//! first starts the [`bridge`] to the proxy in DIR, and names it in the environment. Used by `main`.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use swarm_state::network::{AllowList, Refusal, RequestHost, RequestTarget};
+use swarm_state::network::{AllowList, HostRefusal, RequestHost, RequestTarget};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpStream, UnixListener, UnixStream, lookup_host};
 use tokio::sync::Semaphore;
@@ -38,7 +38,7 @@ pub(crate) trait ProxyRules: Send + Sync + 'static {
     /// The present list.
     fn list(&self) -> AllowList;
     /// A request was refused.
-    fn refused(&self, target: &RequestTarget, why: &Refusal);
+    fn refused(&self, target: &RequestTarget, why: &HostRefusal);
     /// The command with which a person allows `target`.
     fn cure(&self, target: &RequestTarget) -> String;
 }
@@ -100,7 +100,7 @@ async fn answer(mut client: UnixStream, rules: &dyn ProxyRules) -> io::Result<()
     let public = addresses.iter().filter(|at| AllowList::admits_address(target, at.ip()).is_ok());
     let public: Vec<SocketAddr> = public.copied().collect();
     if let (true, Some(at)) = (public.is_empty(), addresses.first()) {
-        return refuse(&mut client, rules, target, &Refusal::PrivateAddress(at.ip())).await;
+        return refuse(&mut client, rules, target, &HostRefusal::PrivateAddress(at.ip())).await;
     }
     let mut server = match connect(&public).await {
         Ok(server) => server,
@@ -118,14 +118,14 @@ async fn refuse(
     client: &mut UnixStream,
     rules: &dyn ProxyRules,
     target: &RequestTarget,
-    why: &Refusal,
+    why: &HostRefusal,
 ) -> io::Result<()> {
     rules.refused(target, why);
     let text = match why {
-        Refusal::NotListed => {
+        HostRefusal::NotListed => {
             format!("{target} is not an allowed host. A person can allow it: {}", rules.cure(target))
         }
-        Refusal::PrivateAddress(address) => {
+        HostRefusal::PrivateAddress(address) => {
             format!("{target} has the private address {address}, which only an entry for the address allows")
         }
     };

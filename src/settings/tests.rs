@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use swarm_state::model::PromptVia;
 use tempfile::TempDir;
 
-use super::read::MAX_SETTINGS_BYTES;
+use super::file::MAX_SETTINGS_BYTES;
 use super::*;
 use crate::files::file_name;
 

@@ -43,9 +43,6 @@ pub struct LaunchSpec {
     pub stdin: Option<PathBuf>,
     /// Kill the processes that the agent leaves behind.
     pub end_leftovers: bool,
-    /// The caps of all its processes.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub caps: Caps,
     /// The agent runs in a sandbox. It gets a copy of its standard input, because it could write the file.
     #[serde(default)]
     pub sandboxed: bool,
@@ -55,6 +52,9 @@ pub struct LaunchSpec {
     /// Files that exist only for the sandbox, and are deleted at the end.
     #[serde(default)]
     pub placeholders: Vec<PathBuf>,
+    /// The caps of all its processes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub caps: Caps,
 }
 
 impl fmt::Debug for LaunchSpec {

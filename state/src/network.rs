@@ -3,8 +3,8 @@
 //! The proxy of a worker asks for each request, first with the name and then with each address behind it. Deliberately
 //! absent: resolving names, connections, and the proxy's protocol.
 
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -146,7 +146,7 @@ pub fn parse_hosts(text: &str) -> Result<Vec<AllowedHost>, String> {
 
 /// Why the proxy refuses a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum HostRefusal {
     /// No entry of the list covers the host.
     NotListed,
     /// The name leads to an address inside this machine or its networks.
@@ -161,19 +161,19 @@ impl AllowList {
     /// Whether the host of a request is listed.
     ///
     /// # Errors
-    /// [`Refusal::NotListed`].
-    pub fn admits(&self, target: &RequestTarget) -> Result<(), Refusal> {
-        if self.0.iter().any(|entry| entry.covers(target)) { Ok(()) } else { Err(Refusal::NotListed) }
+    /// [`HostRefusal::NotListed`].
+    pub fn admits(&self, target: &RequestTarget) -> Result<(), HostRefusal> {
+        if self.0.iter().any(|entry| entry.covers(target)) { Ok(()) } else { Err(HostRefusal::NotListed) }
     }
 
     /// Whether a listed host may be reached at this address. Only a literal address in the list leads into private
     /// networks: whoever controls a name's zone could point the name at them.
     ///
     /// # Errors
-    /// [`Refusal::PrivateAddress`].
-    pub fn admits_address(target: &RequestTarget, address: IpAddr) -> Result<(), Refusal> {
+    /// [`HostRefusal::PrivateAddress`].
+    pub fn admits_address(target: &RequestTarget, address: IpAddr) -> Result<(), HostRefusal> {
         let literal = matches!(target.host, RequestHost::Address(_));
-        if literal || is_public(address) { Ok(()) } else { Err(Refusal::PrivateAddress(address)) }
+        if literal || is_public(address) { Ok(()) } else { Err(HostRefusal::PrivateAddress(address)) }
     }
 }
 

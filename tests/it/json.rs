@@ -65,6 +65,7 @@ const LINES: [&str; 7] = ["clean", "events", "kill", "ralph pause", "ralph resum
 
 /// Verbs that print nothing that a program would read.
 const WITHOUT_JSON: [&str; 22] = [
+    "allow",
     "attach",
     "completions",
     "config check",
@@ -77,7 +78,6 @@ const WITHOUT_JSON: [&str; 22] = [
     "eof",
     "hooks install",
     "hooks uninstall",
-    "allow",
     "interrupt",
     "plugin install",
     "plugin uninstall",

@@ -10,6 +10,7 @@ use crate::world::World;
 
 mod escapes;
 mod git;
+mod hooks;
 mod works;
 
 /// A row of a table: its name, and a shell script.

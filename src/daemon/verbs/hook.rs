@@ -31,6 +31,18 @@ impl Supervisor {
         if !is_from_below(slot, peer?).unwrap_or_else(is_known) {
             return None;
         }
+        if let HookNews::HostRefused { host, private } = &params.news {
+            let message = match private {
+                None => {
+                    format!("the sandbox refused the host {host}; to allow it: swarm allow {name} {host}")
+                }
+                Some(address) => {
+                    format!("the sandbox refused the host {host}: {address} is in a private network")
+                }
+            };
+            self.notify(&name, Entry::Warning { message });
+            return Some(());
+        }
         let told = known.with(params)?;
         if told != known {
             told.keep(&dir);
@@ -42,14 +54,6 @@ impl Supervisor {
             HookNews::Denied { what } => {
                 Some(Entry::Warning { message: format!("the guard stopped: {what}") })
             }
-            HookNews::HostRefused { host, private: None } => Some(Entry::Warning {
-                message: format!(
-                    "the sandbox refused the host {host}; to allow it: swarm allow {name} {host}"
-                ),
-            }),
-            HookNews::HostRefused { host, private: Some(address) } => Some(Entry::Warning {
-                message: format!("the sandbox refused the host {host}: {address} is in a private network"),
-            }),
             _ => None,
         };
         let one_shot = slot.spec.profile.is_one_shot(&slot.spec.cmd);

@@ -15,7 +15,7 @@ impl ProxyRules for Recording {
         self.list.clone()
     }
 
-    fn refused(&self, target: &RequestTarget, why: &Refusal) {
+    fn refused(&self, target: &RequestTarget, why: &HostRefusal) {
         self.refused.lock().unwrap().push(format!("{target} {why:?}"));
     }
 

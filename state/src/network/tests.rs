@@ -41,7 +41,7 @@ fn only_listed_hosts_are_admitted() {
         "[fd00::2]:80",
         "127.0.0.1:443",
     ] {
-        assert_eq!(list.admits(&target(refused)), Err(Refusal::NotListed), "{refused}");
+        assert_eq!(list.admits(&target(refused)), Err(HostRefusal::NotListed), "{refused}");
     }
 }
 
@@ -82,7 +82,7 @@ fn a_name_never_leads_into_private_networks() {
     ] {
         let address: IpAddr = address.parse().unwrap();
         let refusal = AllowList::admits_address(&target("name.example:443"), address);
-        assert_eq!(refusal, Err(Refusal::PrivateAddress(address)), "{address}");
+        assert_eq!(refusal, Err(HostRefusal::PrivateAddress(address)), "{address}");
         let literal = RequestTarget { host: RequestHost::Address(address), port: 443 };
         assert_eq!(AllowList::admits_address(&literal, address), Ok(()), "the list has {address} itself");
     }
@@ -193,7 +193,7 @@ proptest! {
             prop_assert_eq!(RequestTarget::parse(&written, Some(target.port)), Some(target.clone()));
             let own = AllowList(vec![written.parse().unwrap()]);
             prop_assert_eq!(own.admits(&target), Ok(()));
-            prop_assert_eq!(AllowList::default().admits(&target), Err(Refusal::NotListed));
+            prop_assert_eq!(AllowList::default().admits(&target), Err(HostRefusal::NotListed));
         }
     }
 }
