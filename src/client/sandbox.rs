@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use swarm_state::network::{AllowedHost, parse_hosts};
+use swarm_state::network::parse_hosts;
 use swarm_state::profiles::Profile;
 use swarm_state::sandbox::{SandboxNet, SandboxSpec, SandboxWish};
 
@@ -53,13 +53,15 @@ fn refuse_lone_net(args: &SandboxArgs) -> Result<()> {
     Ok(())
 }
 
-/// The hosts that a sandbox may reach: those that its agents need, those of the settings, and the given ones.
-pub(super) fn hosts<'a>(
+/// Adds the hosts that a sandbox may reach: those that its agents need, those of the settings, and the given ones.
+pub(super) fn add_hosts<'a>(
+    sandbox: Option<&mut SandboxSpec>,
     args: &SandboxArgs,
     defaults: &SandboxDefaults,
     agents: impl Iterator<Item = &'a Profile>,
-) -> Result<Vec<AllowedHost>> {
-    let mut hosts = vec![];
+) -> Result<()> {
+    let Some(sandbox) = sandbox.filter(|sandbox| sandbox.net == SandboxNet::Allow) else { return Ok(()) };
+    let hosts = &mut sandbox.hosts;
     for profile in agents {
         for host in &profile.sandbox.hosts {
             let named = |error| Error::invalid(format!("hosts of agent '{}': {error}", profile.name));
@@ -72,7 +74,7 @@ pub(super) fn hosts<'a>(
             hosts.push(host.clone());
         }
     }
-    Ok(hosts)
+    Ok(())
 }
 
 /// A path without symbolic links. It has to exist: only then it can be given, or hidden.

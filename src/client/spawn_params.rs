@@ -14,14 +14,13 @@ use swarm_state::pattern::Pattern;
 use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
 use swarm_state::rooms::{RoomError, RoomGates};
-use swarm_state::sandbox::SandboxNet;
 use swarm_state::spec::{Prompt, WorktreeSpec};
 use swarm_state::tasks::gate::TaskGate;
 use swarm_state::test_gates::{OwnCanary, ReportFile, TestGates, TestGatesError};
 
 use super::call::request_name;
 use super::context::ClientContext;
-use super::sandbox::{hosts, sandbox};
+use super::sandbox::{add_hosts, sandbox};
 use super::task_list::{agent_command, is_parallel, reviewer, task_gate, with_coordinator};
 use super::typed_path::{absolute, directory, prompt_file};
 use crate::cli::{BudgetArgs, CapArgs, GateArgs, RoomArgs, Spawn};
@@ -90,11 +89,8 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
     let cmd = command(args, settings)?;
     let profile = profiles::find(&settings.agents, &cmd);
     let cmd = agent_command(&args.tasks, &profile, cmd, sandbox.is_some())?;
-    if let Some(sandbox) = sandbox.as_mut().filter(|sandbox| sandbox.net == SandboxNet::Allow) {
-        let reviewer = ralph.as_ref().and_then(|ralph| ralph.reviewer.as_ref());
-        let agents = [&profile].into_iter().chain(reviewer.map(|reviewer| &reviewer.profile));
-        sandbox.hosts = hosts(&args.sandbox, &settings.sandbox, agents)?;
-    }
+    let reviewer = ralph.as_ref().and_then(|ralph| Some(&ralph.reviewer.as_ref()?.profile));
+    add_hosts(sandbox.as_mut(), &args.sandbox, &settings.sandbox, reviewer.into_iter().chain([&profile]))?;
     if let Some(ralph) = ralph.as_mut().filter(|_| profile.is_one_shot(&cmd)) {
         ralph.inactivity_timeout = inactivity(args, settings).unwrap_or(ONE_SHOT_INACTIVITY_SECONDS);
     }
