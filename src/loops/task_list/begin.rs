@@ -112,6 +112,24 @@ impl LoopRun {
         Ok(BegunTurn { turn, list, prompt, warnings })
     }
 
+    /// Records the list for a test of the gates without an agent, as if the last story was worked on. A person may
+    /// still edit the files.
+    ///
+    /// # Errors
+    /// The list cannot be read, or the record not written.
+    pub(crate) fn begin_without_agent(&self, gate: &TaskGate) -> Result<(), NoTurn> {
+        let list = self.first_list(gate)?;
+        let mut stories = list.stories().iter().rev();
+        let last = stories.find(|story| gate.story.as_ref().is_none_or(|id| story.id == *id));
+        let turn = last.map(|story| TaskTurn {
+            mode: IterationMode::Implement,
+            story: story.id.clone(),
+            title: story.title.clone(),
+        });
+        let record = TaskRecord { before: list.to_text(), turn, is_open: true, ..TaskRecord::default() };
+        Ok(self.write_task_record(&record)?)
+    }
+
     /// Why a loop cannot continue without its record.
     pub(super) fn no_record(&self) -> String {
         let name = &self.name;
