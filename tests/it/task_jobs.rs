@@ -223,6 +223,8 @@ fn respawn_of_a_live_coordinator_starts_its_stories_again() {
     for id in ["US-001", "US-002"] {
         jobs.until_logged(&format!("start implement {id}"));
     }
+    world.swarm(&["ralph", "init", "--tasks", "--force"]).ok().warns("works on a copy of this list");
+    jobs.0.git(&["checkout", "-q", "--", "ralph"]);
     world.swarm(&["respawn", "l"]).ok();
     drop(holds);
     assert_eq!(world.until_ended("l")["status"], "done", "{}", world.swarm(&["logs", "l"]).out);
