@@ -90,7 +90,7 @@ fn estimate(params: &SpawnParams) -> Option<String> {
     let (skip_review, max) = (gate.review.skip_review, ralph.max_iterations);
     let is_short = list.estimated_iterations(skip_review) as u64 > u64::from(max);
     let more = if is_short { " (too few? -n sets more)" } else { "" };
-    Some(format!("{}, at most {max}{more}", list.summary(skip_review)))
+    Some(format!("{}; at most {max} allowed{more}", list.summary(skip_review)))
 }
 
 /// How the start of a worker is reported.
