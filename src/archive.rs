@@ -57,8 +57,7 @@ pub fn run(args: &RalphArchive, out: Out) -> CommandResult {
     let place = TaskDir::find(args.cwd.as_deref(), args.ralph_dir.as_deref())?;
     place.require()?;
     refuse_other_repository(&place)?;
-    let warning = block_on(refuse_used_list(&place, ListChange::Replace))??;
-    warning.iter().for_each(|warning| out.warn(warning));
+    block_on(refuse_used_list(&place, ListChange::Replace))??.iter().for_each(|warning| out.warn(warning));
     let old = OldList::read(place)?;
     let day = today();
     let name = archive_folder(&day, args.label.as_deref(), &old.branch);

@@ -208,8 +208,8 @@ impl LoopRun {
         Some((record.turn?, self.gates.tasks.as_ref()?.count(&list)))
     }
 
-    /// Permits a person to edit the files: the loop is paused or has ended. Removes `.ralph-active`. Before that, undoes
-    /// the edits of an agent that was killed, since nothing judged them. Returns what was undone.
+    /// Permits a person to edit the files: the loop is paused or has ended. Removes `.ralph-active`. Before that,
+    /// undoes the edits of an agent that was killed, since nothing judged them. Returns what was undone.
     pub(crate) fn open_task_files(&self) -> Vec<String> {
         let mut undone = vec![];
         if let Some(record) = self.read_task_record().filter(|record| !record.is_open) {
