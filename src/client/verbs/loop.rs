@@ -203,8 +203,8 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
         gates,
         budgets: budgets(args.budgets, &settings.ralph_loop),
         worktree: args.worktree,
-        caps: args.caps,
         sandbox: args.sandbox,
+        caps: args.caps,
         cmd,
     })
 }
