@@ -20,6 +20,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::files::sync_dir;
 use crate::git::{self, PathsCommit};
 use crate::out::{CommandResult, Out};
+use crate::paths::resolve;
 use crate::runtime::block_on;
 use crate::shell::quote_path;
 use crate::task_files::{PRD_FILE, PROGRESS_FILE, PROMPT_FILE, TASKS_FILE, TaskDir, put, today};
@@ -56,7 +57,7 @@ pub fn run(args: &RalphArchive, out: Out) -> CommandResult {
     let place = TaskDir::find(args.cwd.as_deref(), args.ralph_dir.as_deref())?;
     place.require()?;
     refuse_other_repository(&place)?;
-    block_on(refuse_used_list(&place, ListChange::Replace))??;
+    block_on(refuse_used_list(&place, ListChange::Replace))??.iter().for_each(|warning| out.warn(warning));
     let old = OldList::read(place)?;
     let day = today();
     let name = archive_folder(&day, args.label.as_deref(), &old.branch);
@@ -114,12 +115,20 @@ fn refuse_other_repository(place: &TaskDir) -> Result<()> {
     if top(&place.project)? == top(&place.dir)? {
         return Ok(());
     }
+    let real = resolve(&place.dir);
+    if top(&place.dir)?.is_some_and(|top| resolve(&top) == real) {
+        let message =
+            format!("'{}' is the whole repository, not the directory of a task list", real.display());
+        return Err(
+            Error::invalid(message).hint("a task list is in a directory of the project, such as ralph")
+        );
+    }
     let (list, project) = (place.shown(""), place.project.display());
     let message =
         format!("the task list '{list}' and the project '{project}' are not in the same repository");
-    let parent = place.dir.parent().unwrap_or(&place.dir);
+    let (parent, dir) = (quote_path(real.parent().unwrap_or(&real)), quote_path(&real));
     Err(Error::invalid(message)
-        .hint(format!("to archive the list where it is: --cwd {}", quote_path(parent))))
+        .hint(format!("to archive the list where it is: --cwd {parent} --ralph-dir {dir}")))
 }
 
 impl OldList {
@@ -215,7 +224,9 @@ impl OldList {
                     || crate::files::is_temporary(&entry.path())
             })
         });
-        has_only_ours && self.files.iter().all(|file| is_same(file) || is_fresh(file))
+        // A committed archive is complete.
+        let is_new = block_on(git::is_untracked(&self.place.project, folder)).unwrap_or(false);
+        is_new && has_only_ours && self.files.iter().all(|file| is_same(file) || is_fresh(file))
     }
 
     /// Writes empty files. A prompt that was changed stays.

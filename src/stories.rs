@@ -16,7 +16,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
+use swarm_state::contract::{MAX_OUTPUT_CHARS, last_characters};
 use swarm_state::model::WorkerName;
+use swarm_state::screen::printable;
 use swarm_state::tasks::TaskList;
 use swarm_state::tasks::gate::TaskGate;
 use swarm_state::tasks::parallel::{ParallelLimits, ParallelStep, child_names, next_step};
@@ -77,6 +79,8 @@ struct Coordinator {
     stale: BTreeSet<String>,
     /// Stories that cannot be started or merged, with the reason.
     refused: BTreeMap<String, String>,
+    /// This run has merged a story.
+    has_merged: bool,
     /// The last line that was printed about a story.
     printed: BTreeMap<String, String>,
 }
@@ -100,6 +104,7 @@ impl Coordinator {
             gate,
             stale: BTreeSet::new(),
             refused: BTreeMap::new(),
+            has_merged: false,
             printed: BTreeMap::new(),
         })
     }
@@ -129,7 +134,7 @@ impl Coordinator {
                 ParallelStep::Wait => self.wait(&mut news, &list).await?,
                 ParallelStep::Finished => {
                     self.remove_merged(&list, &views).await?;
-                    return self.finished(&list);
+                    return self.finished(&list).await;
                 }
                 ParallelStep::Stuck(reasons) => {
                     self.remove_merged(&list, &views).await?;
@@ -217,7 +222,23 @@ impl Coordinator {
         Ok(())
     }
 
-    fn finished(&self, list: &TaskList) -> CommandResult {
+    /// Ends with every story in the branch. Without a merge in this run, nothing has run the checks yet.
+    async fn finished(&self, list: &TaskList) -> CommandResult {
+        let failed = if self.has_merged { vec![] } else { self.failed_checks(list.stories()).await? };
+        if !failed.is_empty() {
+            let lines = failed.iter().map(|check| {
+                let output = last_characters(&check.output, MAX_OUTPUT_CHARS);
+                let output = output.lines().map(printable).collect::<Vec<_>>().join("\n");
+                format!(
+                    "every story is done, but `{}` fails on branch {}:\n{output}",
+                    check.name, self.branch
+                )
+            });
+            self.out.lines(&lines.collect::<Vec<_>>())?;
+            let again = format!("swarm respawn {}", self.name);
+            self.out.line(&format!("request changes of a story there, commit the list, then: {again}"))?;
+            return Ok(1);
+        }
         let (_, all) = self.gate.count(list);
         self.out.line(&format!("all {all} stories are on branch {}", self.branch))?;
         self.out.line(&format!("to merge them into your branch: git merge {}", self.branch))?;

@@ -49,8 +49,9 @@ Agents may add stories and change every other field; `swarm report` and the next
 the loop is paused, you may edit every file.
 
 The commands in the field checks of a story must exit with 0 before a review can approve it. swarm runs them, and those \
-of all stories once every story is approved. If all stories are approved and a gate such as --check does not hold, the story that was approved last goes back with the \
-output. If that happens three times in a row to a story that has reached its review cap, the loop pauses, since a person \
+of all stories once every story is approved. swarm does not run the verifyCommands of the list: they are for the agent. \
+If all stories are approved and a gate such as --check does not hold, the story that was approved last goes back with the \
+output. That also holds for a list that is approved when the loop starts: swarm first runs the gates without an agent. If that happens three times in a row to a story that has reached its review cap, the loop pauses, since a person \
 has to decide. An agent that exits with 0 but prints and changes nothing is started again, up to three times in a row without \
 using an iteration.
 

@@ -32,7 +32,8 @@ pub enum RalphTasksCommand {
         swarm checks the fields of each story, the dependencies and the review fields. A list without stories and a story \
         without a title are problems too. A problem names the story and the \
         field, and the line and column if the JSON is broken. For a valid list, swarm prints the number of stories in \
-        each state, and an estimate of the iterations that are left: three for each open story, one with --skip-review.",
+        each state, and an estimate of the iterations that are left: three for each open story, one with --skip-review. In a loop, swarm runs the field checks of a story; the list's \
+        verifyCommands are only for the agent.",
         after_long_help = "Exit status:\n  0  The list is valid.\n  1  It has problems, or it cannot be read."
     )]
     Check(TasksCheck),

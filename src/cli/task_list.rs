@@ -15,8 +15,8 @@ pub struct TaskListArgs {
     /// Each iteration implements, reviews or fixes one story of the list. Only a review in a fresh context can approve
     /// a story. The loop is complete when every story is approved. The default is 15 iterations; --prompt-file and
     /// --max-iterations override prompt.md and that number. `swarm ralph init --tasks` creates the files. DIR is in the
-    /// worker's directory. The command also prints what the agent prints, as with --stream, unless the agent has a
-    /// terminal interface or prints JSON. See swarm-ralph(1) for the rules.
+    /// worker's directory, and relative to it. The command also prints what the agent prints, as with --stream, unless
+    /// the agent has a terminal interface or prints JSON. See swarm-ralph(1) for the rules.
     #[arg(hide_short_help = true, long, value_name = "DIR", requires = "ralph")]
     pub ralph_dir: Option<PathBuf>,
     /// Do not review stories
@@ -26,9 +26,10 @@ pub struct TaskListArgs {
     pub skip_review: bool,
     /// Maximum reviews of a story [default: 5]
     ///
-    /// The last review approves the story if the story's checks pass. Its concerns stay in the story's reviewFeedback,
-    /// which then starts with [AUTO-APPROVED AT CAP]. If its checks or the gates of the loop fail three times in a row
-    /// after such an approval, the loop pauses, since a person has to decide.
+    /// The last review approves the story if the story's checks pass. If this review requests changes, swarm turns that
+    /// into an approval and puts [AUTO-APPROVED AT CAP] before the concerns in reviewFeedback. If its checks or the
+    /// gates of the loop fail three times in a row after such an approval, the loop pauses, since a person has to
+    /// decide.
     #[arg(hide_short_help = true, long, value_name = "N", requires = "ralph_dir", conflicts_with = "skip_review", value_parser = whole(1..=1000_u32))]
     pub review_cap: Option<u32>,
     /// Command of another agent that reviews stories

@@ -22,21 +22,41 @@ pub(crate) enum ListChange {
 }
 
 /// Refuses to change the list in `place` while a loop works on it. Starts the daemon if it does not run and there are
-/// records of workers: one of them may be a loop whose agent still works.
+/// records of workers: one of them may be a loop whose agent still works. Returns a warning if the list is replaced
+/// while a loop works on a copy of it in a worktree.
 ///
 /// # Errors
 /// With the name of the worker and how to continue. When the daemon does not answer.
-pub(crate) async fn refuse_used_list(place: &TaskDir, change: ListChange) -> Result<()> {
+pub(crate) async fn refuse_used_list(place: &TaskDir, change: ListChange) -> Result<Option<String>> {
     let paths = Paths::from_env()?;
     let has_records = paths.workers_dir().read_dir().is_ok_and(|mut entries| entries.next().is_some());
     let client = if has_records { Some(connect(&paths).await?) } else { connect_existing(&paths).await? };
+    let mut warning = None;
     if let Some(mut client) = client {
         let listing: Listing = client.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
         if let Some(user) = listing.workers.iter().find(|worker| uses(worker, place, change)) {
             return Err(refusal(user, place, change));
         }
+        let mut workers = listing.workers.iter();
+        if change == ListChange::Replace
+            && let Some(user) = workers.find(|worker| has_copy(worker, place))
+        {
+            warning = Some(format!(
+                "worker '{}' works on a copy of this list, in {}",
+                user.name,
+                user.cwd.display()
+            ));
+        }
     }
-    place.refuse_marker()
+    place.refuse_marker().map(|()| warning)
+}
+
+/// Whether a loop that has not ended works in a worktree of the list's repository, on the same list.
+fn has_copy(worker: &WorkerView, place: &TaskDir) -> bool {
+    let original = worker.worktree.as_ref().zip(worker.tasks.as_ref());
+    let original = original.map(|(worktree, tasks)| worktree.base_repo.join(&tasks.dir));
+    let is_open = worker.status.is_live() || matches!(worker.status, Status::Paused | Status::Lost);
+    is_open && original.is_some_and(|original| resolve(&original) == resolve(&place.dir))
 }
 
 fn uses(worker: &WorkerView, place: &TaskDir, change: ListChange) -> bool {

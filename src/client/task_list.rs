@@ -67,9 +67,10 @@ pub(super) fn task_gate(args: &TaskListArgs, promise: Option<&str>, root: &Path)
     let promise = Promise::new(promise.unwrap_or(TASKS_PROMISE));
     let promise =
         promise.map_err(|e| Error::usage(format!("--promise: {e}")).hint("example: --promise COMPLETE"))?;
-    let dir = absolute(typed)?;
-    // With --cwd, the directory is often given relative to that one.
-    let dir = if dir.is_dir() || typed.is_absolute() { dir } else { root.join(typed) };
+    // The directory is in the worker's. A path may still be relative to the current one, such as `.` in the list's.
+    let dir = root.join(typed);
+    let is_below = dir.is_dir() && paths::resolve(&dir) != paths::resolve(root);
+    let dir = if is_below { dir } else { absolute(typed)? };
     if !dir.is_dir() {
         return Err(Error::invalid(format!("--ralph-dir: no such directory: {}", dir.display()))
             .hint("to create it: swarm ralph init --tasks"));

@@ -107,7 +107,7 @@ impl TaskListFile {
     /// Refuses to continue while a loop works on the list: it has its own copy, and would undo the change.
     pub(super) async fn refuse_used(&self) -> Result<()> {
         let place = TaskDir::find(None, self.absolute()?.parent())?;
-        refuse_used_list(&place, ListChange::Edit).await
+        refuse_used_list(&place, ListChange::Edit).await.map(drop)
     }
 }
 

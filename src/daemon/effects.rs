@@ -51,12 +51,16 @@ impl Supervisor {
     }
 
     /// Permits a person to edit the task list of a loop that is paused or has ended.
-    fn open_task_files(&self, name: &WorkerName) {
-        let Some(slot) = self.slots.get(name) else { return };
+    fn open_task_files(&mut self, name: &WorkerName) {
+        let Some(slot) = self.slots.get_mut(name) else { return };
         if matches!(slot.engine.phase(), Phase::Parked | Phase::Stopped { .. })
             && let Some(loop_run) = slot.task_loop()
         {
-            loop_run.open_task_files();
+            let undone = loop_run.open_task_files();
+            slot.waiting.undone.extend(undone.iter().cloned());
+            for message in undone {
+                self.notify(name, Entry::Warning { message });
+            }
         }
     }
 

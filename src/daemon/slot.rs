@@ -61,6 +61,8 @@ pub(crate) struct Waiting {
     pub(crate) after_stop: Vec<AfterStop>,
     /// Processes that the current kill had to end by force.
     pub(crate) forced: Vec<String>,
+    /// The edits of the task list that were undone when the worker stopped, for the answer to a kill.
+    pub(crate) undone: Vec<String>,
 }
 
 /// One worker.

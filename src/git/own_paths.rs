@@ -43,7 +43,8 @@ pub(crate) async fn commit_paths(dir: &Path, paths: &[PathBuf], message: &str) -
     if files.is_empty() {
         return Ok(PathsCommit::Ignored);
     }
-    let added = git_patient(&top, LONG_TIMEOUT, &with_paths(&["add"], &files)).await?;
+    // git refuses a tracked file in a directory that is ignored.
+    let added = git_patient(&top, LONG_TIMEOUT, &with_paths(&["add", "--force"], &files)).await?;
     if !added.ok {
         return Err(Error::new(ErrorCode::System, added.complaint()));
     }
@@ -53,10 +54,17 @@ pub(crate) async fn commit_paths(dir: &Path, paths: &[PathBuf], message: &str) -
     let args = with_paths(&["commit", "--quiet", "--only", "-m", message], &files);
     let said = git_with(&top, LONG_TIMEOUT, &env, &args).await?;
     if !said.ok {
+        drop(git(&top, SHORT_TIMEOUT, &with_paths(&["reset", "--quiet"], &files)).await);
         return Err(Error::new(ErrorCode::System, said.complaint()));
     }
     let id = ask(&top, "git rev-parse", &["rev-parse", "--short", "HEAD"]).await?;
     Ok(PathsCommit::Made(id.text()))
+}
+
+/// Whether git tracks no file of a directory, or the directory is in no repository.
+pub(crate) async fn is_untracked(dir: &Path, path: &Path) -> bool {
+    let listed = git(dir, SHORT_TIMEOUT, &with_paths(&["ls-files"], &[path.to_owned()])).await;
+    listed.is_ok_and(|listed| !listed.ok || listed.text().is_empty())
 }
 
 /// The days of the first and the last commit that changed one of `paths`, `2026-01-15`; `None` if there is none.

@@ -128,7 +128,8 @@ fn complaint(stderr: &str) -> Option<String> {
     let first = others.iter().rev().nth(LINES_BEFORE_FATAL - 1).copied().unwrap_or(0);
     let is_shown = |at: usize| is_gits(&lines[at]) || (first..fatal).contains(&at);
     let shown: Vec<&str> = (0..lines.len()).filter(|at| is_shown(*at)).map(|at| lines[at].as_str()).collect();
-    if shown.is_empty() { lines.last().cloned() } else { Some(shown.join("; ")) }
+    let last = || lines.iter().rfind(|line| !line.starts_with("hint:")).cloned();
+    if shown.is_empty() { last() } else { Some(shown.join("; ")) }
 }
 
 /// A line that git prints without an error.

@@ -93,6 +93,29 @@ pub(crate) struct Finished<'a> {
     pub account: Option<Account>,
 }
 
+impl Finished<'_> {
+    /// An iteration whose gates are tested although no agent ran.
+    pub(crate) fn without_agent(iteration: u32, now: DateTime<FixedOffset>, until: Option<Instant>) -> Self {
+        Self {
+            iteration,
+            run: 0,
+            started: None,
+            ended: now,
+            exit: Exit::Code(0),
+            end: None,
+            output: "",
+            done_pattern: None,
+            pattern: None,
+            session: None,
+            transcript: None,
+            api_error: None,
+            until,
+            never_started: None,
+            account: Some(Account::default()),
+        }
+    }
+}
+
 impl LoopRun {
     /// The folder of an iteration; 0 is the baseline's.
     pub(crate) fn iteration_dir(&self, iteration: u32) -> PathBuf {

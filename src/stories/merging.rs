@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use swarm_state::contract::{MAX_OUTPUT_CHARS, last_characters};
 use swarm_state::gates::CheckResult;
+use swarm_state::screen::printable;
 use swarm_state::tasks::merge::{union, with_story};
 use swarm_state::tasks::{Story, TaskList};
 
@@ -50,6 +51,7 @@ impl Coordinator {
         self.print(id, format!("approved; merging {}", worktree.branch))?;
         let back = match self.try_merge(story, tree, &merged).await {
             Ok(None) => {
+                self.has_merged = true;
                 let (done, all) = self.gate.count(&merged);
                 return self.print(id, format!("merged; {done} of {all} stories are done"));
             }
@@ -84,7 +86,8 @@ impl Coordinator {
         let outcome = self.merged_result(story, &commit, merged).await;
         match &outcome {
             Ok(None) => {
-                git::finish_merge(&self.tree, &format!("Merge {}: {}", story.id, story.title)).await?
+                let title = printable(&story.title);
+                git::finish_merge(&self.tree, &format!("Merge {}: {title}", story.id)).await?
             }
             Ok(Some(_)) | Err(_) => git::undo_merge(&self.tree).await?,
         }
@@ -111,10 +114,7 @@ impl Coordinator {
         if !conflicts.is_empty() {
             return Ok(Some(SentBack::conflict(&self.branch, &self.gate.dir, &conflicts)));
         }
-        let before = git::untracked(&self.tree).await?;
-        let checks = self.run_checks(story).await;
-        self.remove_new(&before).await?;
-        let failed: Vec<CheckResult> = checks?.into_iter().filter(|check| !check.passed).collect();
+        let failed = self.failed_checks(std::slice::from_ref(story)).await?;
         Ok((!failed.is_empty()).then(|| SentBack::checks(&self.branch, &self.gate.dir, &failed)))
     }
 
@@ -135,11 +135,22 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Runs the checks of the story and of the loop on the merge.
-    async fn run_checks(&self, story: &Story) -> Result<Vec<CheckResult>> {
+    /// Runs the checks of the stories and of the loop in the integration worktree. Returns those that failed.
+    pub(super) async fn failed_checks(&self, stories: &[Story]) -> Result<Vec<CheckResult>> {
+        let before = git::untracked(&self.tree).await?;
+        let checks = self.run_checks(stories).await;
+        self.remove_new(&before).await?;
+        Ok(checks?.into_iter().filter(|check| !check.passed).collect())
+    }
+
+    async fn run_checks(&self, stories: &[Story]) -> Result<Vec<CheckResult>> {
         let Some(ralph) = &self.plan.child.ralph else { return Ok(vec![]) };
-        let mut commands = story.checks.clone();
-        commands.extend(ralph.gates.checks.iter().filter(|check| !story.checks.contains(check)).cloned());
+        let mut commands: Vec<String> = vec![];
+        for check in stories.iter().flat_map(|story| &story.checks).chain(&ralph.gates.checks) {
+            if !commands.contains(check) {
+                commands.push(check.clone());
+            }
+        }
         if commands.is_empty() {
             return Ok(vec![]);
         }

@@ -34,7 +34,7 @@ impl CheckResult {
     }
 
     /// Why it did not pass.
-    pub(crate) fn remark(&self) -> String {
+    pub fn remark(&self) -> String {
         let name = &self.name;
         if self.cut {
             format!("the check '{name}' did not end: {TIME_OVER}")

@@ -215,6 +215,41 @@ fn kill_ends_the_stories_too_and_respawn_goes_on() {
 }
 
 #[test]
+fn respawn_of_a_live_coordinator_starts_its_stories_again() {
+    let jobs = Jobs::new(&[story("US-001"), story("US-002")]);
+    let world = &jobs.0.world;
+    let holds = ["US-001", "US-002"].map(|id| jobs.hold(id));
+    let _follower = jobs.start(&[]);
+    for id in ["US-001", "US-002"] {
+        jobs.until_logged(&format!("start implement {id}"));
+    }
+    world.swarm(&["ralph", "init", "--tasks", "--force"]).ok().warns("works on a copy of this list");
+    jobs.0.git(&["checkout", "-q", "--", "ralph"]);
+    world.swarm(&["respawn", "l"]).ok();
+    drop(holds);
+    assert_eq!(world.until_ended("l")["status"], "done", "{}", world.swarm(&["logs", "l"]).out);
+    assert_eq!(jobs.approved(), ["US-001", "US-002"]);
+}
+
+#[test]
+fn approved_stories_need_the_checks_and_titles_lose_control_characters() {
+    let mut only = story("US-001");
+    only["title"] = json!("Pay\u{1b}[31m\nnow");
+    let jobs = Jobs::new(&[only]);
+    let world = &jobs.0.world;
+    let mut follower = jobs.start(&["--check", "test ! -e bad"]);
+    assert_eq!(follower.wait(world), 0, "{}", follower.output());
+    let subject = jobs.0.git(&["log", "-1", "--format=%s", "swarm/l"]).out;
+    assert!(subject.starts_with("Merge US-001: Pay") && !subject.contains('\u{1b}'), "{subject:?}");
+    let tree = PathBuf::from(world.status("l")["worktree"]["path"].as_str().unwrap());
+    fs::write(tree.join("bad"), "").unwrap();
+    world.swarm(&["respawn", "l"]).ok();
+    assert_eq!(world.until_ended("l")["status"], "failed", "{}", world.swarm(&["logs", "l"]).out);
+    let log = world.swarm(&["logs", "l"]).out;
+    assert!(log.contains("`test ! -e bad` fails on branch swarm/l"), "{log}");
+}
+
+#[test]
 fn a_check_that_fails_on_the_merge_sends_the_story_back() {
     let jobs = Jobs::new(&[story("US-001"), story("US-002")]);
     let holds = ["US-001", "US-002"].map(|id| jobs.hold(id));

@@ -160,3 +160,15 @@ fn the_directory_of_the_project_cannot_be_the_list() {
     ];
     run(&there, "ralph").ok();
 }
+
+#[test]
+fn the_list_is_in_the_directory_of_the_worker() {
+    let project = Project::new(&[story("US-001")]);
+    let other = project.world.path("other");
+    fs::create_dir_all(other.join("ralph")).unwrap();
+    fs::write(other.join("ralph/prd.md"), "").unwrap();
+    fs::write(other.join("ralph/prompt.md"), "work").unwrap();
+    fs::write(other.join("ralph/tasks.json"), "{ broken").unwrap();
+    let args = project.args(&["--cwd", other.to_str().unwrap()]);
+    project.world.swarm(&args).code(1).warns("other/ralph/tasks.json: it is not valid JSON");
+}

@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::world::{Ran, World};
+use crate::world::{Ran, World, signal};
 
 /// A project with a task list, and a scripted agent that works on it.
 pub(crate) struct Project {
@@ -297,7 +298,99 @@ fn three_empty_answers_are_retried_without_using_an_iteration() {
 
 #[test]
 fn a_list_that_is_done_needs_no_run() {
-    let mut done = story("US-001");
+    let project = Project::new(&[approved_story("US-001")]);
+    let (code, text) = project.run(&["--check", "true", "--promise", "COMPLETE"]);
+    assert_eq!((code, project.calls()), (0, 0), "{text}");
+    assert!(text.contains("every story is approved") || text.contains("loop complete"), "{text}");
+}
+
+#[test]
+fn an_approved_list_is_not_done_while_a_gate_fails() {
+    for (gate, options) in [
+        ("check", &["--check", "grep -q fixed US-002.txt"][..]),
+        ("final", &["--check", "true", "--final-check", "grep -q fixed US-002.txt"]),
+        ("story", &[]),
+        ("skip", &["--skip-review", "--check", "test -e US-002.txt"]),
+    ] {
+        let mut last = approved_story("US-002");
+        if gate == "story" {
+            last["checks"] = json!(["grep -q fixed US-002.txt"]);
+        }
+        let project = Project::new(&[approved_story("US-001"), last]);
+        let (code, text) = project.run(&[options, &["--promise", "COMPLETE"]].concat());
+        assert_eq!(code, 0, "{gate}: {text}");
+        assert!(text.contains("before the loop started, but a gate does not hold"), "{gate}: {text}");
+        assert!(text.contains("US-002 was sent back"), "{gate}: {text}");
+        assert_eq!(project.calls(), if gate == "skip" { 1 } else { 2 }, "{gate}: {text}");
+        assert!(project.path("US-002.txt").exists() && !project.path("US-001.txt").exists(), "{gate}");
+    }
+}
+
+#[test]
+fn approvals_by_hand_during_a_pause_are_tested_before_the_loop_is_done() {
+    let project = Project::new(&[story("US-001")]);
+    project.cheat(1, "while (!-e \"$dir/go\") { select(undef, undef, undef, 0.02) } '' ");
+    let mut follower = project.world.follow(&project.args(&["--check", "grep -q fixed US-001.txt"]));
+    project.world.until("the agent works", || (project.calls() == 1).then_some(()));
+    project.world.swarm(&["ralph", "pause", "l"]).ok();
+    fs::write(project.agent.join("go"), "").unwrap();
+    project.world.until_status("l", "paused");
+    let good = fs::read_to_string(project.path("ralph/tasks.json")).unwrap();
+    project.write("ralph/tasks.json", "{ broken");
+    let refused = project.world.swarm(&["ralph", "resume", "l"]);
+    let refused = refused.code(1).warns("cannot continue").warns("tasks.json: it is not valid JSON");
+    drop(refused.warns("swarm ralph resume l"));
+    fs::remove_file(project.path("ralph/tasks.json")).unwrap();
+    project.world.swarm(&["ralph", "resume", "l"]).code(1).warns("no such file");
+    assert_eq!(project.world.status("l")["status"], "paused");
+    project.write("ralph/tasks.json", &good);
+    project.write_list(&[approved_story("US-001")]);
+    project.world.swarm(&["ralph", "resume", "l"]).ok();
+    assert_eq!(follower.wait(&project.world), 0, "{}", follower.output());
+    assert_eq!(project.calls(), 3, "{}", follower.output());
+}
+
+#[test]
+fn a_killed_agent_leaves_no_approval_behind() {
+    for kills_daemon in [false, true] {
+        let project = Project::new(&[story("US-001"), story("US-002")]);
+        let world = &project.world;
+        project.cheat(1, CHEAT_AND_WAIT);
+        let daemon = world.start_daemon();
+        let mut args = project.args(&[]);
+        args.insert(1, "-d".into());
+        world.swarm(&args).ok();
+        world.until("the agent has cheated", || project.agent.join("cheated").exists().then_some(()));
+        project.approved("US-002", 1);
+        if kills_daemon {
+            signal(daemon, Signal::SIGKILL);
+            world.until("the daemon is gone", || (!crate::world::is_alive(daemon)).then_some(()));
+        }
+        world.swarm(&["kill", "l"]).ok().warns("cannot set passes=true or approve stories");
+        for id in ["US-001", "US-002"] {
+            assert_eq!(project.state(id), (false, None, 0), "{id}");
+        }
+        assert_eq!(fs::read_to_string(project.path("ralph/prd.md")).unwrap(), "# Shop\n");
+        fs::remove_file(project.agent.join("cheat-1")).unwrap();
+        world.swarm(&["respawn", "l"]).ok();
+        world.until_status("l", "done");
+        assert_eq!(project.calls(), 5);
+    }
+}
+
+/// An agent's code: approves every story, and then hangs.
+const CHEAT_AND_WAIT: &str = r#"
+    for (@{ $list->{userStories} }) {
+        @$_{qw(passes reviewStatus reviewCount notes)} = (JSON::PP::true, "approved", 1, "x");
+    }
+    spew($file, $json->encode($list));
+    spew("ralph/prd.md", "easy\n");
+    spew("$dir/cheated", "");
+    sleep 600;
+"#;
+
+fn approved_story(id: &str) -> Value {
+    let mut done = story(id);
     for (field, value) in [
         ("passes", json!(true)),
         ("reviewStatus", json!("approved")),
@@ -306,10 +399,7 @@ fn a_list_that_is_done_needs_no_run() {
     ] {
         done[field] = value;
     }
-    let project = Project::new(&[done]);
-    let (code, text) = project.run(&[]);
-    assert_eq!((code, project.calls()), (0, 0), "{text}");
-    assert!(text.contains("every story is approved") || text.contains("loop complete"), "{text}");
+    done
 }
 
 #[test]

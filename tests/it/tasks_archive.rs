@@ -260,3 +260,35 @@ fn archive_accepts_a_broken_list_and_links() {
     fs::remove_dir_all(world.work().join("ralph")).unwrap();
     archive(&world, &[]).code(1).warns("swarm ralph init --tasks");
 }
+
+#[test]
+fn the_same_list_is_archived_twice_and_a_tracked_list_although_git_ignores_it() {
+    let world = World::new();
+    committed(&world);
+    archive(&world, &[]).ok().says("committed ");
+    planned(&world);
+    archive(&world, &[]).ok().says("committed ");
+    assert_eq!(archives(&world), ["checkout", "checkout-2"]);
+    planned(&world);
+    world.write(".gitignore", "/ralph/\n");
+    archive(&world, &[]).ok().says("committed ");
+    assert_eq!(git(&world, &["status", "--porcelain"]), " M .gitignore\n");
+}
+
+#[test]
+fn archive_names_a_list_that_is_the_repository_or_leads_out_of_it() {
+    let world = World::new();
+    committed(&world);
+    archive(&world, &["--ralph-dir", "."]).code(1).warns("is the whole repository").warns("such as ralph");
+    let out = world.path("other");
+    fs::rename(world.work().join("ralph"), out.join("ralph"))
+        .or_else(|_| {
+            fs::create_dir(&out).and_then(|()| fs::rename(world.work().join("ralph"), out.join("ralph")))
+        })
+        .unwrap();
+    symlink(out.join("ralph"), world.work().join("ralph")).unwrap();
+    let real = fs::canonicalize(&out).unwrap().display().to_string();
+    let hint = format!("--cwd {real} --ralph-dir {real}/ralph");
+    archive(&world, &[]).code(1).warns("not in the same repository").warns(&hint);
+    archive(&world, &["--cwd", &real, "--ralph-dir", &format!("{real}/ralph")]).ok();
+}

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 use swarm_state::engine::{Ended, SpawnError};
-use swarm_state::gates::Verdict;
+use swarm_state::gates::{CheckResult, Verdict};
 use swarm_state::ledger;
 use swarm_state::model::{Exit, Run};
 use swarm_state::notice::Entry;
@@ -77,6 +77,15 @@ pub(crate) fn write_unstarted(
     }
 }
 
+/// The error of an iteration without work.
+fn no_turn(none: NoTurn) -> SpawnError {
+    match none {
+        NoTurn::AllDone => SpawnError::NoStory("every story is approved".into()),
+        NoTurn::Blocked(why) => SpawnError::NoStory(why),
+        NoTurn::Failed(error) => SpawnError::Other(sentence(&error)),
+    }
+}
+
 /// One iteration, with what is needed to run it.
 pub(crate) struct IterationRun<'a> {
     pub(crate) context: &'a RunContext,
@@ -125,17 +134,47 @@ impl IterationRun<'_> {
         task: Vec<u8>,
     ) -> Result<Vec<u8>, SpawnError> {
         let count = (self.iteration.number, self.iteration.max);
-        let begun = loop_run.begin_turn(gate, count, self.iteration.worked).map_err(|none| match none {
-            NoTurn::AllDone => SpawnError::StoriesApproved,
-            NoTurn::Blocked(why) => SpawnError::NoStory(why),
-            NoTurn::Failed(error) => SpawnError::Other(sentence(&error)),
-        })?;
+        let mut begun = loop_run.begin_turn(gate, count, self.iteration.worked);
+        if matches!(begun, Err(NoTurn::AllDone)) {
+            self.test_approved(loop_run, gate).await?;
+            begun = loop_run.begin_turn(gate, count, self.iteration.worked);
+        }
+        let begun = begun.map_err(no_turn)?;
         crash::point("turn");
         for warning in &begun.warnings {
             self.context.report(RunReport::Warning(warning.clone()));
         }
         self.context.report(RunReport::Notice(begun.notice(count.0, gate)));
         Ok(loop_run.turn_prompt(gate, &begun, base, count, &task).await)
+    }
+
+    /// Tests the gates of a list whose stories were all approved before the loop worked on it. Returns if a story was
+    /// sent back because a gate does not hold.
+    async fn test_approved(&self, loop_run: &LoopRun, gate: &TaskGate) -> Result<(), SpawnError> {
+        loop_run.begin_without_agent(gate).map_err(no_turn)?;
+        let finished = Finished::without_agent(
+            self.iteration.number,
+            crate::daemon::clock::local_now(),
+            self.iteration.until,
+        );
+        let told = |step: Step<'_>| self.notify(self.iteration.number, step);
+        let ended = loop_run.conclude(finished, &told, &self.context.hurry).await;
+        if self.iteration.until.is_some_and(|until| Instant::now() >= until) {
+            return Err(self.out_of_time());
+        }
+        let verdict = ended.verdict.unwrap_or_default();
+        if verdict.is_complete() {
+            return Err(SpawnError::StoriesApproved);
+        }
+        let remarks = verdict.faults().into_iter().chain(verdict.failed_checks().map(CheckResult::remark));
+        let why = remarks.collect::<Vec<_>>().join("; ");
+        let why =
+            format!("every story was approved before the loop started, but a gate does not hold: {why}");
+        if verdict.tasks.is_none_or(|tasks| tasks.is_complete()) {
+            return Err(SpawnError::NoStory(why));
+        }
+        self.context.report(RunReport::Warning(why));
+        Ok(())
     }
 
     /// Returns some time after the loop's time is up: git may hang while the baseline is taken.

@@ -25,11 +25,13 @@ impl Supervisor {
             Err(error) => return reply.refuse(error),
             Ok((name, slot)) if slot.engine.is_stopped() => {
                 slot.busy.cancel();
+                slot.waiting.undone.clear();
                 return self.finish_kill_of(&name, params, reply, true);
             }
             Ok((name, slot)) => {
                 slot.busy.cancel();
                 slot.waiting.forced.clear();
+                slot.waiting.undone.clear();
                 slot.waiting.after_stop.push(AfterStop::Killed(params, reply));
                 name
             }
@@ -61,6 +63,7 @@ impl Supervisor {
         let tenant = self.refuse_shared_worktree(name);
         let Some(slot) = self.slots.get_mut(name) else { return };
         let mut killed = Killed { already, forced: slot.waiting.forced.clone(), ..Killed::default() };
+        killed.warnings.append(&mut slot.waiting.undone);
         if slot.saving.may_be_lost() && slot.engine.is_killed() {
             // The worker has ended, but the next daemon would load its state from before.
             let why = slot.saving.error_text();

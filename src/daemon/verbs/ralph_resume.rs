@@ -13,6 +13,7 @@ use crate::daemon::slot::{Slot, course_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::ralph_pause::status_of;
 use crate::error::{Error, ErrorCode, Result};
+use crate::loops::check_task_files;
 use crate::protocol::{Changed, ResumeParams};
 
 impl Supervisor {
@@ -59,6 +60,7 @@ impl Supervisor {
         let (_, slot) = self.find_loop(name.as_str())?;
         let changed = slot.engine.can_resume(now);
         if changed {
+            refuse_broken_list(slot)?;
             // A kill of the ended loop may have set it.
             slot.driver.context.hurry.store(slot.engine.is_killed(), Ordering::Relaxed);
             self.step_if_saved(&name, |_| Ok(Event::Resume))?;
@@ -66,6 +68,19 @@ impl Supervisor {
         warnings.extend(self.save_warnings(&name));
         Ok(Changed { changed, before, warnings })
     }
+}
+
+/// Refuses to resume a loop with a task list that no iteration could work on: the loop would end.
+fn refuse_broken_list(slot: &Slot) -> Result<()> {
+    let is_open = matches!(slot.engine.phase(), Phase::Parked | Phase::Stopped { .. });
+    let Some(loop_run) = slot.task_loop().filter(|_| is_open) else { return Ok(()) };
+    let Some(gate) = &loop_run.gates.tasks else { return Ok(()) };
+    check_task_files(&loop_run.cwd, gate).map(drop).map_err(|error| {
+        let name = &slot.spec.name;
+        let message = format!("the loop of worker '{name}' cannot continue: {}", error.message);
+        Error::new(ErrorCode::Conflict, message)
+            .hint(format!("fix or restore the file, then: swarm ralph resume {name}"))
+    })
 }
 
 /// Refuses to resume a loop that has ended, unless it ended at a limit that was raised since and its files exist.

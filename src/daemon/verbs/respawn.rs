@@ -93,6 +93,13 @@ impl Supervisor {
             slot.waiting.after_stop.push(AfterStop::Respawn(Box::new(wish)));
             return self.step(&name, Event::Kill);
         }
+        // The coordinator starts again those workers that it finds killed.
+        if slot.engine.is_killed()
+            && let Some(child) = self.kill_children(&name).and_then(|child| self.slots.get_mut(&child))
+        {
+            return child.waiting.after_stop.push(AfterStop::Respawn(Box::new(wish)));
+        }
+        let Ok((_, slot)) = self.find(name.as_str()) else { return };
         // The record of a worktree whose directory is gone would block the new one.
         let unwanted = |path: &std::path::Path| wish.clean_first || !path.exists();
         if let Some(worktree) = slot.worktree.clone().filter(|w| unwanted(&w.path)) {

@@ -112,6 +112,24 @@ impl LoopRun {
         Ok(BegunTurn { turn, list, prompt, warnings })
     }
 
+    /// Records the list for a test of the gates without an agent, as if the last story was worked on. A person may
+    /// still edit the files.
+    ///
+    /// # Errors
+    /// The list cannot be read, or the record not written.
+    pub(crate) fn begin_without_agent(&self, gate: &TaskGate) -> Result<(), NoTurn> {
+        let list = self.first_list(gate)?;
+        let mut stories = list.stories().iter().rev();
+        let last = stories.find(|story| gate.story.as_ref().is_none_or(|id| story.id == *id));
+        let turn = last.map(|story| TaskTurn {
+            mode: IterationMode::Implement,
+            story: story.id.clone(),
+            title: story.title.clone(),
+        });
+        let record = TaskRecord { before: list.to_text(), turn, is_open: true, ..TaskRecord::default() };
+        Ok(self.write_task_record(&record)?)
+    }
+
     /// Why a loop cannot continue without its record.
     pub(super) fn no_record(&self) -> String {
         let name = &self.name;
@@ -145,29 +163,37 @@ impl LoopRun {
         record: &TaskRecord,
         warnings: &mut Vec<String>,
     ) -> Result<TaskList, NoTurn> {
-        let path = self.text_file(gate, TASKS_FILE);
-        let now = read_text(&path);
-        let known = record.after.as_ref().unwrap_or(&record.before);
-        let known = TaskList::parse(known).map_err(|fault| NoTurn::Blocked(fault.to_string()))?;
         if record.is_open {
             // A person's file is never replaced.
             return self.first_list(gate);
         }
-        let was_judged = record.after.is_some() || record.turn.is_none();
-        let turn = record.turn.as_ref().filter(|_| !was_judged);
+        let (list, remarks) = self.restore_list(gate, record)?;
+        // An iteration that did not end has no result to complain about.
+        if record.was_judged() {
+            warnings.extend(remarks);
+        }
+        Ok(list)
+    }
+
+    /// Undoes the edits of the list since the record that an agent may not make. Approvals of an iteration that did not
+    /// end are undone too: their checks never ran. Returns the list and what was undone.
+    fn restore_list(&self, gate: &TaskGate, record: &TaskRecord) -> Result<(TaskList, Vec<String>), NoTurn> {
+        let now = read_text(&self.text_file(gate, TASKS_FILE));
+        let known = record.after.as_ref().unwrap_or(&record.before);
+        let known = TaskList::parse(known).map_err(|fault| NoTurn::Blocked(fault.to_string()))?;
+        let turn = record.turn.as_ref().filter(|_| !record.was_judged());
         let edited = Edited {
             mode: turn.map_or(IterationMode::Implement, |turn| turn.mode),
             selected: turn.map_or("", |turn| turn.story.as_str()),
             before: &known,
             now: now.as_deref(),
         };
-        let enforced = enforce(edited, gate.review);
-        // An iteration that did not end has no result to complain about.
-        if was_judged {
-            warnings.extend(enforced.remarks.iter().cloned());
+        let mut enforced = enforce(edited, gate.review);
+        if turn.is_some() {
+            enforced.undo_approvals(&known, gate.review, "the iteration did not end");
         }
         self.store_list(gate, &enforced, now.as_deref())?;
-        Ok(enforced.list)
+        Ok((enforced.list, enforced.remarks))
     }
 
     /// The mode of the iteration that was started last.
@@ -182,15 +208,34 @@ impl LoopRun {
         Some((record.turn?, self.gates.tasks.as_ref()?.count(&list)))
     }
 
-    /// Permits a person to edit the files: the loop is paused or has ended. Removes `.ralph-active`.
-    pub(crate) fn open_task_files(&self) {
+    /// Permits a person to edit the files: the loop is paused or has ended. Removes `.ralph-active`. Before that,
+    /// undoes the edits of an agent that was killed, since nothing judged them. Returns what was undone.
+    pub(crate) fn open_task_files(&self) -> Vec<String> {
+        let mut undone = vec![];
         if let Some(record) = self.read_task_record().filter(|record| !record.is_open) {
+            match self.restore_files(&record) {
+                Ok(remarks) => undone = remarks,
+                Err(why) => undone.push(format!("the edits of the agent in the task list stay: {why}")),
+            }
             let opened = TaskRecord { is_open: true, ..record };
             if let Err(error) = self.write_task_record(&opened) {
                 tracing::warn!(worker = self.name, %error, "edits of the task list will be undone");
             }
         }
         marker::remove(self);
+        undone
+    }
+
+    /// Restores the list and the texts as far as an agent may not change them, if their directory exists.
+    fn restore_files(&self, record: &TaskRecord) -> Result<Vec<String>, String> {
+        let Some(gate) = self.gates.tasks.as_ref().filter(|_| self.cwd.is_dir()) else { return Ok(vec![]) };
+        let (_, mut remarks) = self.restore_list(gate, record).map_err(|none| match none {
+            NoTurn::Blocked(why) => why,
+            NoTurn::Failed(error) => error.to_string(),
+            NoTurn::AllDone => String::new(),
+        })?;
+        remarks.extend(self.restore_texts(gate, record).map_err(|error| error.to_string())?);
+        Ok(remarks)
     }
 
     /// The prompt of an iteration: the user's text with its variables filled in, and the section of swarm.

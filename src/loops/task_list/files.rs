@@ -43,6 +43,13 @@ pub(super) struct TaskRecord {
     pub(super) is_open: bool,
 }
 
+impl TaskRecord {
+    /// Whether the last iteration was judged, or none started.
+    pub(super) fn was_judged(&self) -> bool {
+        self.after.is_some() || self.turn.is_none()
+    }
+}
+
 impl LoopRun {
     /// Writes the list if the file differs. A file that is replaced as a whole is kept in the loop's folder.
     pub(super) fn store_list(&self, gate: &TaskGate, enforced: &Enforced, now: Option<&str>) -> Result<()> {

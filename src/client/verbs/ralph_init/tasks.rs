@@ -22,7 +22,8 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphInit) -> CommandResult 
     let branch = args.name.as_deref().map(branch).transpose()?;
     let place = TaskDir::find(args.cwd.as_deref(), None)?;
     if args.force {
-        refuse_used_list(&place, ListChange::Replace).await?;
+        let warning = refuse_used_list(&place, ListChange::Replace).await?;
+        warning.iter().for_each(|warning| ctx.out.warn(warning));
     }
     let is_new = !place.exists()?;
     // Everything is looked at before anything is written.
