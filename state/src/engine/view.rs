@@ -79,15 +79,15 @@ impl Worker {
     pub fn cause(&self) -> Option<Cause> {
         match &self.phase {
             Phase::Stopped { reason } => {
-                // Of what went wrong last, these do not say anything.
-                let is_silent = matches!(
-                    reason,
+                // These reasons do not contain the last failure.
+                let failure = match reason {
                     StopReason::Failures(_)
-                        | StopReason::MaxIterations
-                        | StopReason::AllFailed
-                        | StopReason::Unverified
-                );
-                let failure = if is_silent { self.failure() } else { None };
+                    | StopReason::MaxIterations
+                    | StopReason::AllFailed
+                    | StopReason::Unverified => self.failure(),
+                    StopReason::GaveUp(_) => self.restarts.as_ref().and_then(|of| of.last_end.clone()),
+                    _ => None,
+                };
                 Some(Cause::Stopped { reason: reason.clone(), failure })
             }
             Phase::Lost => Some(Cause::Lost),
