@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValue};
 use clap::{Args, ValueEnum};
-use swarm_state::caps::{MAX_PIDS, parse_cpus, parse_memory};
+use swarm_state::caps::{parse_cpus, parse_memory, parse_pids};
 use swarm_state::model::{PromptVia, RestartWhen, WorkerName};
 
 use super::format::PageFormat;
@@ -313,7 +313,7 @@ pub struct CapArgs {
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = parse_cpus)]
     pub cpus: Option<u32>,
     /// Maximum number of processes and threads
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = whole(1..=MAX_PIDS))]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = parse_pids)]
     pub pids: Option<u32>,
 }
 

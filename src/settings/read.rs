@@ -238,6 +238,12 @@ impl SettingEntry<'_> {
         self.count_to(100).map(|percent| percent.try_into().unwrap_or(100))
     }
 
+    /// A number of processes.
+    pub(super) fn pids(&self) -> Result<u32, Fault> {
+        let is_allowed = |pids: &u32| (caps::MIN_PIDS..=caps::MAX_PIDS).contains(pids);
+        self.count().ok().filter(is_allowed).ok_or_else(|| self.must_be(caps::PIDS_FORM))
+    }
+
     /// A size of memory, in bytes.
     pub(super) fn memory(&self) -> Result<u64, Fault> {
         let bytes = self.value.get_ref().as_str().and_then(|text| caps::parse_memory(text).ok());
