@@ -4,7 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use swarm_state::caps;
 use swarm_state::pattern::Pattern;
 use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
 use toml::{Spanned, Value};
@@ -125,7 +124,7 @@ pub(super) struct SettingEntry<'a> {
     /// Its full name, with dots.
     full: String,
     at: usize,
-    value: &'a Spanned<DeValue<'a>>,
+    pub(super) value: &'a Spanned<DeValue<'a>>,
 }
 
 impl SettingEntry<'_> {
@@ -236,28 +235,6 @@ impl SettingEntry<'_> {
     /// A percentage above 0.
     pub(super) fn percent(&self) -> Result<u8, Fault> {
         self.count_to(100).map(|percent| percent.try_into().unwrap_or(100))
-    }
-
-    /// A number of processes.
-    pub(super) fn pids(&self) -> Result<u32, Fault> {
-        let is_allowed = |pids: &u32| (caps::MIN_PIDS..=caps::MAX_PIDS).contains(pids);
-        self.count().ok().filter(is_allowed).ok_or_else(|| self.must_be(caps::PIDS_FORM))
-    }
-
-    /// A size of memory, in bytes.
-    pub(super) fn memory(&self) -> Result<u64, Fault> {
-        let bytes = self.value.get_ref().as_str().and_then(|text| caps::parse_memory(text).ok());
-        bytes.ok_or_else(|| self.must_be(&format!("{} in quotes", caps::MEMORY_FORM)))
-    }
-
-    /// A number of CPUs, in percent of one CPU.
-    pub(super) fn cpus(&self) -> Result<u32, Fault> {
-        let text = match self.value.get_ref() {
-            DeValue::Integer(integer) => integer.as_str(),
-            DeValue::Float(float) => float.as_str(),
-            _ => "",
-        };
-        caps::parse_cpus(text).map_err(|_| self.must_be(caps::CPUS_FORM))
     }
 
     /// US dollars above 0, as millionths.

@@ -123,6 +123,17 @@ fn a_child_killed_in_an_iteration_is_a_warning_of_the_iteration() {
 }
 
 #[test]
+fn the_smallest_limit_of_processes_lets_an_agent_work() {
+    let w = World::new();
+    let _ = w
+        .spawn_sh("few", &["--pids", "3"], "exit 3")
+        .code(2)
+        .warns("give a whole number, 4 to 4194304 (an agent");
+    let _ = w.spawn_sh("few", &["--pids", "4"], "/bin/true && exit 3").ok();
+    assert_eq!(w.until_ended("few")["reason"], "exit status 3");
+}
+
+#[test]
 fn the_kernel_prefers_an_agent_to_the_daemon() {
     let w = World::new();
     let agent = sleeper(&w, "one", &[]);
