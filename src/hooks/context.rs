@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
-use swarm_state::context::{ContextTail, ContextUse};
+use swarm_state::context::{ContextTail, ContextUse, attachment_bytes};
 use swarm_state::hook::HookInput;
 use swarm_state::session::SessionId;
 use swarm_state::tasks::marker::MARKER_FILE;
@@ -36,21 +36,28 @@ pub(super) fn measure(input: &HookInput) -> Option<ContextUse> {
     Some(ContextUse::of(&tail, size, window.filter(|window| *window > 0)))
 }
 
-/// Reads the end of a transcript. Also returns its size in bytes.
+/// Reads the end of a transcript. Also returns its size in bytes without attachments: their share in the part that was
+/// read counts for the whole file.
 fn read_tail(path: &Path) -> io::Result<(ContextTail, u64)> {
     let size = fs::metadata(path).ok().filter(fs::Metadata::is_file).ok_or(io::ErrorKind::NotFound)?.len();
     let mut file = File::open(path)?;
-    let mut tail = ContextTail::default();
+    let (mut tail, mut text_size) = (ContextTail::default(), size);
     for limit in READ_BYTES {
         file.seek(SeekFrom::Start(size.saturating_sub(limit)))?;
         let mut bytes = vec![];
         (&mut file).take(limit).read_to_end(&mut bytes)?;
-        tail = ContextTail::of(&String::from_utf8_lossy(&bytes));
-        if tail.is_known() || size <= limit {
+        let text = String::from_utf8_lossy(&bytes);
+        tail = ContextTail::of(&text);
+        if tail.is_known() {
+            break;
+        }
+        let (read, skipped) = (u128::from(text.len().max(1) as u64), u128::from(attachment_bytes(&text)));
+        text_size = u64::try_from(u128::from(size) * (read - skipped.min(read)) / read).unwrap_or(size);
+        if size <= limit {
             break;
         }
     }
-    Ok((tail, size))
+    Ok((tail, text_size))
 }
 
 /// Returns the output of the hook if an alert is due. An alert that cannot be remembered is not given: it would be
