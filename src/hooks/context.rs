@@ -18,7 +18,6 @@ use swarm_state::session::SessionId;
 use swarm_state::tasks::marker::MARKER_FILE;
 
 use crate::paths::{Paths, private_dir};
-use crate::task_files::{TASK_DIR, TASKS_FILE};
 
 /// How much of a transcript is read. The output of one tool can be longer than the first part.
 const READ_BYTES: [u64; 2] = [256 << 10, 2 << 20];
@@ -103,11 +102,11 @@ pub(super) fn rearm(paths: &Paths, input: &HookInput) {
     }
 }
 
-/// Whether the agent works on a task list: in its directory, or above it in the same repository.
+/// Whether a loop with a task list runs: in the agent's directory, or above it in the same repository.
 fn has_tasks(input: &HookInput) -> bool {
     let Some(cwd) = input.cwd.clone().or_else(|| env::current_dir().ok()) else { return false };
     for dir in cwd.ancestors() {
-        if dir.join(MARKER_FILE).exists() || dir.join(TASK_DIR).join(TASKS_FILE).exists() {
+        if dir.join(MARKER_FILE).exists() {
             return true;
         }
         if dir.join(".git").exists() {
