@@ -122,17 +122,6 @@ impl Caps {
         let text = format!("swarm may use no cgroup here for: {}", short.text(Some(in_force)));
         (short != Self::default()).then_some(text)
     }
-
-    /// These caps, and the others where there is none.
-    #[must_use]
-    pub fn or(self, others: Self) -> Self {
-        Self {
-            memory: self.memory.or(others.memory),
-            cpu_percent: self.cpu_percent.or(others.cpu_percent),
-            pids: self.pids.or(others.pids),
-            pressure: self.pressure.or(others.pressure),
-        }
-    }
 }
 
 /// `2`, `1.5`, `0.25`.
