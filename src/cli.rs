@@ -41,6 +41,7 @@ pub use hooks::{
 };
 pub use json_errors::{requests_json, usage_error};
 pub use looping::Loop;
+pub use number::OptionLimit;
 pub(crate) use ralph::LOOP_KEYS;
 pub use ralph::{
     RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphLogs, RalphLs, RalphPause,

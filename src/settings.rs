@@ -66,7 +66,7 @@
 
 use std::path::{Path, PathBuf};
 
-use swarm_state::caps::{Caps, MAX_PIDS};
+use swarm_state::caps::Caps;
 use swarm_state::outage::OutageKind;
 use swarm_state::profiles::Profile;
 use swarm_state::runners::Runner;
@@ -267,7 +267,7 @@ const TMUX_KEYS: &[Key<TmuxSettings>] = &[
 const LIMIT_KEYS: &[Key<Caps>] = &[
     ("memory", "", |to, entry| set(&mut to.memory, entry.memory())),
     ("cpus", "", |to, entry| set(&mut to.cpu_percent, entry.cpus())),
-    ("pids", "", |to, entry| set(&mut to.pids, entry.count_to(MAX_PIDS))),
+    ("pids", "", |to, entry| set(&mut to.pids, entry.pids())),
     ("pressure", "", |to, entry| set(&mut to.pressure, entry.count_to(100))),
 ];
 

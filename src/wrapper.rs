@@ -34,6 +34,7 @@ pub use files::{
     started, withdraw_launch,
 };
 
+pub(crate) use caps::available as available_caps;
 pub(crate) use files::is_helper;
 
 use caps::Confinement;

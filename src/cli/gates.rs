@@ -6,7 +6,7 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use swarm_state::promise::OnNoWork;
 
-use super::number::whole;
+use super::number::{OptionLimit, limit, whole};
 use crate::duration::parse_nonzero_duration;
 
 /// Gates.
@@ -177,15 +177,15 @@ pub struct BudgetArgs {
     /// these forms.
     ///
     /// The time of checks counts. The time of a pause without an agent and of a suspended machine does not.
-    #[arg(long, value_name = "DURATION", value_parser = parse_nonzero_duration)]
-    pub max_time: Option<u64>,
+    #[arg(long, value_name = "DURATION", value_parser = limit(parse_nonzero_duration))]
+    pub max_time: Option<OptionLimit<u64>>,
     /// Stop once the total cost reaches USD
     ///
     /// swarm stops the loop after the iteration that reaches the limit. If an iteration reports no cost, swarm pauses
     /// the loop. `claude -p` reports its cost with --output-format json. For an agent that reports only tokens, set
     /// prices in the settings (see swarm-config(5)).
-    #[arg(long, value_name = "USD", value_parser = parse_dollars)]
-    pub max_cost: Option<u64>,
+    #[arg(long, value_name = "USD", value_parser = limit(parse_dollars))]
+    pub max_cost: Option<OptionLimit<u64>>,
     /// Stop once input and output tokens reach N in total
     ///
     /// Cached tokens do not count. swarm stops the loop after the iteration that reaches the limit, and pauses it if an
@@ -209,9 +209,10 @@ pub struct BudgetArgs {
     ///
     /// When PERCENT of the agent's context is used, a hook asks the agent to commit and stop. swarm ends the iteration
     /// at PERCENT + 15, or when the agent compacts its context, and starts the next. The iteration is not a failure.
-    /// This needs an agent with hooks (Claude Code, Codex).
-    #[arg(hide_short_help = true, long, value_name = "PERCENT", value_parser = whole(1..=100_u8))]
-    pub max_context: Option<u8>,
+    /// This needs an agent with hooks (Claude Code, Codex). As with --max-time and --max-cost, none turns off the
+    /// default of the settings.
+    #[arg(hide_short_help = true, long, value_name = "PERCENT", value_parser = limit(whole(1..=100_u8)))]
+    pub max_context: Option<OptionLimit<u8>>,
 }
 
 /// [`OnNoWork`] as an option's value.

@@ -13,7 +13,8 @@ Manage session hooks.\n\n\
 Session hooks let swarm continue a session that you started yourself. At the end of each turn the agent runs \
 `swarm hook EVENT`. This is how a loop inside a session continues, and how swarm reads /ralph-loop and the other loop \
 commands. After each tool call, a hook reports to the agent how full its context is: once each at 50, 60, 70, 80 and 90 %. \
-CLAUDE_CONTEXT_WINDOW sets the size of the context in tokens. Sessions that swarm starts need no installation: they get their hooks for the run, and none of your files \
+CLAUDE_CONTEXT_WINDOW sets the size of the context in tokens. The default is 200,000, and 1,000,000 for a model that \
+always has it or whose name ends in [1m]. Sessions that swarm starts need no installation: they get their hooks for the run, and none of your files \
 changes.\n\n\
 install keeps everything else in the settings file, and saves a copy of the file. uninstall restores the same bytes. \
 If the file was changed since, uninstall removes only swarm's hooks. If the swarm program is missing, the hooks do \

@@ -16,6 +16,26 @@ where
     }
 }
 
+/// The value of an option, or `none`, which turns off a default of the settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionLimit<T>(pub Option<T>);
+
+impl<T> OptionLimit<T> {
+    /// The limit of an option, or else the default.
+    pub fn or(typed: Option<Self>, default: Option<T>) -> Option<T> {
+        typed.map_or(default, |limit| limit.0)
+    }
+}
+
+/// Returns a parser for the values that `parse` accepts, and `none`.
+pub(super) fn limit<T>(
+    parse: impl Fn(&str) -> Result<T, String> + Clone,
+) -> impl Fn(&str) -> Result<OptionLimit<T>, String> + Clone {
+    move |text| {
+        if text == "none" { Ok(OptionLimit(None)) } else { parse(text).map(|value| OptionLimit(Some(value))) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

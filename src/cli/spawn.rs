@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValue};
 use clap::{Args, ValueEnum};
-use swarm_state::caps::{MAX_PIDS, parse_cpus, parse_memory};
+use swarm_state::caps::{parse_cpus, parse_memory, parse_pids};
 use swarm_state::model::{PromptVia, RestartWhen, WorkerName};
 
 use super::format::PageFormat;
 use super::gates::{BudgetArgs, GateArgs};
-use super::number::whole;
+use super::number::{OptionLimit, limit, whole};
 use super::sandbox::SandboxArgs;
 use super::task_list::TaskListArgs;
 use crate::duration::{parse_duration, parse_nonzero_duration};
@@ -307,14 +307,17 @@ pub struct WorktreeArgs {
 #[command(next_help_heading = "Resource caps")]
 pub struct CapArgs {
     /// Maximum memory of all processes, such as 200M or 8G
-    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = parse_memory)]
-    pub memory: Option<u64>,
+    ///
+    /// K, M, G and T are powers of 1024. The caps do not hold for the checks. For each cap, none turns off the default
+    /// of the settings.
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = limit(parse_memory))]
+    pub memory: Option<OptionLimit<u64>>,
     /// Maximum CPU time of all processes, in CPUs, such as 1.5
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = parse_cpus)]
-    pub cpus: Option<u32>,
-    /// Maximum number of processes and threads
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = whole(1..=MAX_PIDS))]
-    pub pids: Option<u32>,
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = limit(parse_cpus))]
+    pub cpus: Option<OptionLimit<u32>>,
+    /// Maximum number of processes and threads, at least 4
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = limit(parse_pids))]
+    pub pids: Option<OptionLimit<u32>>,
 }
 
 /// [`PromptVia`] as an option's value.

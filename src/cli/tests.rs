@@ -245,7 +245,10 @@ fn missing_loop_flags_pass_the_parser() {
 fn durations_are_in_seconds() {
     let args = spawn(&["--ready-timeout", "2m", "--max-time", "8h", "--check-timeout", "90", "--", "x"]);
     assert_eq!(args.prompt.ready_timeout, 120);
-    assert_eq!((args.budgets.max_time, args.gates.check_timeout), (Some(28_800), Some(90)));
+    assert_eq!(
+        (args.budgets.max_time, args.gates.check_timeout),
+        (Some(OptionLimit(Some(28_800))), Some(90))
+    );
     assert_eq!(spawn(&["--", "x"]).prompt.ready_timeout, 120);
     for (flag, value, message) in [
         ("--inactivity-timeout", "0m", "the duration must be at least 1s"),

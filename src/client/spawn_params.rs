@@ -23,7 +23,7 @@ use super::context::ClientContext;
 use super::sandbox::{add_hosts, sandbox};
 use super::task_list::{agent_command, is_parallel, reviewer, task_gate, with_coordinator};
 use super::typed_path::{absolute, directory, prompt_file};
-use crate::cli::{BudgetArgs, CapArgs, GateArgs, RoomArgs, Spawn};
+use crate::cli::{BudgetArgs, CapArgs, GateArgs, OptionLimit, RoomArgs, Spawn};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths;
 use crate::protocol::{RalphParams, SpawnParams, WorkerView};
@@ -265,21 +265,25 @@ fn test_gates(args: &GateArgs) -> Result<TestGates, TestGatesError> {
 
 /// Builds the caps from the command line and the settings.
 fn caps(args: &CapArgs, settings: &Settings, is_loop: bool) -> Caps {
-    let typed = Caps { memory: args.memory, cpu_percent: args.cpus, pids: args.pids, pressure: None };
-    let caps = typed.or(settings.limits);
-    Caps { pressure: caps.pressure.filter(|_| is_loop), ..caps }
+    let defaults = settings.limits;
+    Caps {
+        memory: OptionLimit::or(args.memory, defaults.memory),
+        cpu_percent: OptionLimit::or(args.cpus, defaults.cpu_percent),
+        pids: OptionLimit::or(args.pids, defaults.pids),
+        pressure: defaults.pressure.filter(|_| is_loop),
+    }
 }
 
 /// Builds the budgets from the command line.
 pub(super) fn budgets(args: &BudgetArgs) -> Budgets {
     Budgets {
-        max_time: args.max_time,
-        max_cost: args.max_cost,
+        max_time: OptionLimit::or(args.max_time, None),
+        max_cost: OptionLimit::or(args.max_cost, None),
         max_tokens: args.max_tokens,
         max_failures: args.max_failures.unwrap_or(MAX_FAILURES),
         iteration_timeout: args.iteration_timeout,
         no_progress: args.no_progress,
-        max_context: args.max_context,
+        max_context: OptionLimit::or(args.max_context, None),
     }
 }
 

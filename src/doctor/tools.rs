@@ -1,5 +1,6 @@
-//! Checks tmux, its server, and git.
+//! Checks tmux, its server, git, the sandbox and the resource caps.
 
+use swarm_state::caps::Cap;
 use swarm_state::model::Pane;
 use swarm_state::notice::counted;
 
@@ -7,6 +8,7 @@ use super::check::{Check, Level};
 use super::observed::Observed;
 use crate::shell::quote_path;
 use crate::tmux::{ServerSurvey, Tmux, TmuxOptions, Version, usable_version};
+use crate::wrapper::available_caps;
 use crate::{git, procs};
 
 /// Checks the installed tmux.
@@ -116,6 +118,15 @@ fn known(observed: &Observed) -> Option<&Pane> {
     let ours = observed.disk.records.iter().filter(|record| record.spec.tmux_socket.is_none());
     let is_server = |pid: i32| procs::is_alive(pid) && procs::name(pid).is_some_and(|n| n.contains("tmux"));
     ours.filter_map(|record| record.pane.as_ref()).find(|pane| is_server(pane.server_pid))
+}
+
+/// Shows how resource caps would be enforced.
+pub(super) fn caps() -> Check {
+    let found = available_caps();
+    let text = [("memory", Cap::Memory), ("cpus", Cap::Cpus), ("pids", Cap::Pids)].map(|(word, cap)| {
+        format!("{word} ({})", found.get(&cap).map_or("cannot be enforced", |by| by.text()))
+    });
+    Check::ok("caps", text.join(", "))
 }
 
 /// Builds a sandbox once.

@@ -12,13 +12,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
-use swarm_state::context::{ContextTail, ContextUse};
+use swarm_state::context::{ContextTail, ContextUse, attachment_bytes};
 use swarm_state::hook::HookInput;
 use swarm_state::session::SessionId;
 use swarm_state::tasks::marker::MARKER_FILE;
 
 use crate::paths::{Paths, private_dir};
-use crate::task_files::{TASK_DIR, TASKS_FILE};
 
 /// How much of a transcript is read. The output of one tool can be longer than the first part.
 const READ_BYTES: [u64; 2] = [256 << 10, 2 << 20];
@@ -36,21 +35,28 @@ pub(super) fn measure(input: &HookInput) -> Option<ContextUse> {
     Some(ContextUse::of(&tail, size, window.filter(|window| *window > 0)))
 }
 
-/// Reads the end of a transcript. Also returns its size in bytes.
+/// Reads the end of a transcript. Also returns its size in bytes without attachments: their share in the part that was
+/// read counts for the whole file.
 fn read_tail(path: &Path) -> io::Result<(ContextTail, u64)> {
     let size = fs::metadata(path).ok().filter(fs::Metadata::is_file).ok_or(io::ErrorKind::NotFound)?.len();
     let mut file = File::open(path)?;
-    let mut tail = ContextTail::default();
+    let (mut tail, mut text_size) = (ContextTail::default(), size);
     for limit in READ_BYTES {
         file.seek(SeekFrom::Start(size.saturating_sub(limit)))?;
         let mut bytes = vec![];
         (&mut file).take(limit).read_to_end(&mut bytes)?;
-        tail = ContextTail::of(&String::from_utf8_lossy(&bytes));
-        if tail.is_known() || size <= limit {
+        let text = String::from_utf8_lossy(&bytes);
+        tail = ContextTail::of(&text);
+        if tail.is_known() {
+            break;
+        }
+        let (read, skipped) = (u128::from(text.len().max(1) as u64), u128::from(attachment_bytes(&text)));
+        text_size = u64::try_from(u128::from(size) * (read - skipped.min(read)) / read).unwrap_or(size);
+        if size <= limit {
             break;
         }
     }
-    Ok((tail, size))
+    Ok((tail, text_size))
 }
 
 /// Returns the output of the hook if an alert is due. An alert that cannot be remembered is not given: it would be
@@ -96,11 +102,11 @@ pub(super) fn rearm(paths: &Paths, input: &HookInput) {
     }
 }
 
-/// Whether the agent works on a task list: in its directory, or above it in the same repository.
+/// Whether a loop with a task list runs: in the agent's directory, or above it in the same repository.
 fn has_tasks(input: &HookInput) -> bool {
     let Some(cwd) = input.cwd.clone().or_else(|| env::current_dir().ok()) else { return false };
     for dir in cwd.ancestors() {
-        if dir.join(MARKER_FILE).exists() || dir.join(TASK_DIR).join(TASKS_FILE).exists() {
+        if dir.join(MARKER_FILE).exists() {
             return true;
         }
         if dir.join(".git").exists() {

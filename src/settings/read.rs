@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use swarm_state::caps;
 use swarm_state::pattern::Pattern;
 use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
 use toml::{Spanned, Value};
@@ -123,7 +122,7 @@ pub(super) struct SettingEntry<'a> {
     /// Its full name, with dots.
     full: String,
     at: usize,
-    value: &'a Spanned<DeValue<'a>>,
+    pub(super) value: &'a Spanned<DeValue<'a>>,
 }
 
 impl SettingEntry<'_> {
@@ -234,22 +233,6 @@ impl SettingEntry<'_> {
     /// A percentage above 0.
     pub(super) fn percent(&self) -> Result<u8, Fault> {
         self.count_to(100).map(|percent| percent.try_into().unwrap_or(100))
-    }
-
-    /// A size of memory, in bytes.
-    pub(super) fn memory(&self) -> Result<u64, Fault> {
-        let bytes = self.value.get_ref().as_str().and_then(|text| caps::parse_memory(text).ok());
-        bytes.ok_or_else(|| self.must_be(&format!("{} in quotes", caps::MEMORY_FORM)))
-    }
-
-    /// A number of CPUs, in percent of one CPU.
-    pub(super) fn cpus(&self) -> Result<u32, Fault> {
-        let text = match self.value.get_ref() {
-            DeValue::Integer(integer) => integer.as_str(),
-            DeValue::Float(float) => float.as_str(),
-            _ => "",
-        };
-        caps::parse_cpus(text).map_err(|_| self.must_be(caps::CPUS_FORM))
     }
 
     /// US dollars above 0, as millionths.

@@ -157,18 +157,21 @@ const FAULTS: &[(&str, &str)] = &[
     ("[tmux]\nsize = \"200\"", "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 1000x500)"),
     (
         "[limits]\nmemory = 200",
-        "c.toml:2: 'limits.memory' must be a size of at least 16M, such as 200M, 1.5G or 8GiB in quotes",
+        "c.toml:2: 'limits.memory' must be a size of 16M to 1048576T, such as 200M, 1.5G or 8GiB in quotes",
     ),
     (
         "[limits]\nmemory = \"1M\"",
-        "c.toml:2: 'limits.memory' must be a size of at least 16M, such as 200M, 1.5G or 8GiB in quotes",
+        "c.toml:2: 'limits.memory' must be a size of 16M to 1048576T, such as 200M, 1.5G or 8GiB in quotes",
     ),
     ("[limits]\ncpus = 0", "c.toml:2: 'limits.cpus' must be a number of CPUs from 0.01 to 4096, such as 1.5"),
     (
         "[limits]\ncpus = \"2\"",
         "c.toml:2: 'limits.cpus' must be a number of CPUs from 0.01 to 4096, such as 1.5",
     ),
-    ("[limits]\npids = 0", "c.toml:2: 'limits.pids' must be a whole number, 1 to 4194304"),
+    (
+        "[limits]\npids = 3",
+        "c.toml:2: 'limits.pids' must be a whole number, 4 to 4194304 (an agent in a sandbox that runs one command has 4 processes)",
+    ),
     ("[limits]\npressure = 101", "c.toml:2: 'limits.pressure' must be a whole number, 1 to 100"),
     ("[tmux]\nsize = \"1x1\"", "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 1000x500)"),
     (

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
-use swarm_state::caps::{Cap, CapMechanism, Caps, CapsInForce};
+use swarm_state::caps::{Cap, CapMechanism, Caps, CapsInForce, MAX_PIDS};
 
 use super::cgroup::{Hierarchy, RunCgroup};
 use crate::files::file_name;
@@ -74,6 +74,17 @@ impl Confinement {
     pub(super) fn oom_kills(&self) -> u64 {
         self.cgroups.iter().map(RunCgroup::oom_kills).sum()
     }
+}
+
+/// The mechanisms that would enforce all caps of a run that this process started. Makes cgroups, and removes them.
+pub(crate) fn available() -> CapsInForce {
+    let caps = Caps { memory: Some(1 << 30), cpu_percent: Some(100), pids: Some(MAX_PIDS), pressure: None };
+    let own = Hierarchy::own();
+    let mut found = own.map(|own| confine(own, "doctor", &caps).in_force).unwrap_or_default();
+    if cfg!(target_os = "linux") {
+        found.entry(Cap::Memory).or_insert(CapMechanism::Rlimit);
+    }
+    found
 }
 
 fn confine(mut own: Hierarchy, run: &str, caps: &Caps) -> Confinement {

@@ -93,6 +93,14 @@ pub fn raise_and_resume(name: &str, changes: &[String]) -> String {
     }
 }
 
+/// The step after the memory of a worker reached its cap, which a respawn does not change.
+pub fn raise_memory(name: &str) -> String {
+    format!(
+        "a respawn keeps the memory cap; to raise it, start {name} again with the options that it had, --replace and \
+         a higher --memory"
+    )
+}
+
 /// The command that goes on with a worker whose tmux server went away.
 pub fn start_again(name: &str, is_loop: bool) -> String {
     if is_loop { format!("swarm ralph resume {name}") } else { format!("swarm respawn {name}") }

@@ -17,11 +17,18 @@ const MAX_MEMORY_BYTES: u64 = 1 << 60;
 /// The largest number of CPUs.
 const MAX_CPUS: f64 = 4096.0;
 
+/// The smallest number of processes: the agent, the two of its sandbox, and one command of the agent.
+pub const MIN_PIDS: u32 = 4;
+
 /// The largest number of processes: Linux has no larger pid.
 pub const MAX_PIDS: u32 = 1 << 22;
 
 /// The values that `--memory` accepts, for messages.
-pub const MEMORY_FORM: &str = "a size of at least 16M, such as 200M, 1.5G or 8GiB";
+pub const MEMORY_FORM: &str = "a size of 16M to 1048576T, such as 200M, 1.5G or 8GiB";
+
+/// The values that `--pids` accepts, for messages.
+pub const PIDS_FORM: &str =
+    "a whole number, 4 to 4194304 (an agent in a sandbox that runs one command has 4 processes)";
 
 /// The values that `--cpus` accepts, for messages.
 pub const CPUS_FORM: &str = "a number of CPUs from 0.01 to 4096, such as 1.5";
@@ -115,17 +122,6 @@ impl Caps {
         let text = format!("swarm may use no cgroup here for: {}", short.text(Some(in_force)));
         (short != Self::default()).then_some(text)
     }
-
-    /// These caps, and the others where there is none.
-    #[must_use]
-    pub fn or(self, others: Self) -> Self {
-        Self {
-            memory: self.memory.or(others.memory),
-            cpu_percent: self.cpu_percent.or(others.cpu_percent),
-            pids: self.pids.or(others.pids),
-            pressure: self.pressure.or(others.pressure),
-        }
-    }
 }
 
 /// `2`, `1.5`, `0.25`.
@@ -161,6 +157,15 @@ pub fn parse_memory(text: &str) -> Result<u64, String> {
 pub fn parse_cpus(text: &str) -> Result<u32, String> {
     let cpus = number(text).filter(|cpus| (0.01..=MAX_CPUS).contains(cpus));
     cpus.map(|cpus| (cpus * 100.0).round() as u32).ok_or_else(|| format!("give {CPUS_FORM}"))
+}
+
+/// Parses a number of processes.
+///
+/// # Errors
+/// [`PIDS_FORM`].
+pub fn parse_pids(text: &str) -> Result<u32, String> {
+    let pids = text.parse().ok().filter(|pids| (MIN_PIDS..=MAX_PIDS).contains(pids));
+    pids.ok_or_else(|| format!("give {PIDS_FORM}"))
 }
 
 /// A decimal number without a sign and an exponent.
@@ -207,7 +212,26 @@ mod tests {
         ] {
             assert_eq!(parse_memory(text).ok(), bytes, "{text}");
         }
-        assert_eq!(parse_memory("0").unwrap_err(), "give a size of at least 16M, such as 200M, 1.5G or 8GiB");
+        for text in ["0", "99999999999T"] {
+            let form = "give a size of 16M to 1048576T, such as 200M, 1.5G or 8GiB";
+            assert_eq!(parse_memory(text).unwrap_err(), form);
+        }
+        assert_eq!(
+            (parse_memory("1048576T"), parse_memory("1048577T").is_err()),
+            (Ok(MAX_MEMORY_BYTES), true)
+        );
+    }
+
+    #[test]
+    fn an_agent_can_start_with_the_smallest_number_of_processes() {
+        for (text, pids) in
+            [("3", None), ("4", Some(4)), ("4194304", Some(MAX_PIDS)), ("4194305", None), ("x", None)]
+        {
+            assert_eq!(parse_pids(text).ok(), pids, "{text}");
+        }
+        let form =
+            "give a whole number, 4 to 4194304 (an agent in a sandbox that runs one command has 4 processes)";
+        assert_eq!(parse_pids("1").unwrap_err(), form);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use chrono::{DateTime, FixedOffset, Timelike};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::engine::Why;
-use crate::model::Status;
+use crate::model::{Status, is_out_of_memory};
 use crate::notice::{PauseBy, StopReason, duration};
 use crate::outage;
 
@@ -21,7 +21,7 @@ pub enum Cause {
     Stopped {
         /// Why it finished.
         reason: StopReason,
-        /// Why the last iteration failed, where the reason alone does not explain the end.
+        /// Why the last iteration or run failed, where the reason alone does not explain the end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
     },
@@ -107,6 +107,13 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Whether the worker ended because the memory of its last run or iteration reached the cap.
+    pub fn is_out_of_memory(&self) -> bool {
+        let Self::Stopped { reason, failure } = self else { return false };
+        matches!(reason, StopReason::Exited(_)) && is_out_of_memory(&reason.text())
+            || failure.as_deref().is_some_and(is_out_of_memory)
+    }
+
     /// The cause in a few words, for the column of a table beside the status, which it does not repeat.
     pub fn brief(&self, status: Status) -> String {
         match self {
@@ -279,6 +286,22 @@ mod tests {
         );
         let paused = Cause::Paused { by: PauseBy::User, detail: None };
         assert_eq!(paused.brief(Status::Running), "pauses after this iteration");
+    }
+
+    #[test]
+    fn out_of_memory_is_recognized_in_the_reason_and_the_failure() {
+        use crate::model::{Exit, out_of_memory};
+        let memory = out_of_memory(100 << 20);
+        for (reason, failure, expected) in [
+            (StopReason::Exited(Exit::OutOfMemory(1)), None, true),
+            (StopReason::GaveUp(2), Some(memory.clone()), true),
+            (StopReason::AllFailed, Some(memory), true),
+            (StopReason::AllFailed, Some("exit status 1".to_owned()), false),
+            (StopReason::Exited(Exit::Signal(9)), None, false),
+        ] {
+            assert_eq!(Cause::Stopped { reason, failure }.is_out_of_memory(), expected);
+        }
+        assert!(!Cause::Lost.is_out_of_memory());
     }
 
     #[derive(Serialize, Deserialize, PartialEq, Debug)]

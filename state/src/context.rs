@@ -13,6 +13,12 @@ pub const DEFAULT_WINDOW_TOKENS: u64 = 200_000;
 /// The bytes of a transcript that the estimate counts as one token.
 const BYTES_PER_TOKEN: u64 = 4;
 
+/// A report of more tokens is not valid. It is ten times the largest window.
+const MAX_REPORTED_TOKENS: u64 = 10_000_000;
+
+/// The shortest text in base64 that counts as an image or another attachment.
+const MIN_ATTACHMENT_BYTES: usize = 1024;
+
 /// The window of the models in [`MILLION_TOKEN_MODELS`], and of any model with [`MILLION_TOKEN_SUFFIX`].
 const MILLION_TOKENS: u64 = 1_000_000;
 
@@ -55,7 +61,7 @@ impl ContextTail {
     pub fn of(text: &str) -> Self {
         let mut end = text.len();
         for line in text.rsplit('\n') {
-            let after = (text.len() - end) as u64;
+            let after = end;
             end = end.saturating_sub(line.len() + 1);
             // Most of a transcript is the output of tools, which is not parsed.
             if !["\"usage\"", "compact", "token_count"].iter().any(|word| line.contains(word)) {
@@ -70,7 +76,9 @@ impl ContextTail {
                 return found.unwrap_or_default();
             }
             if value["subtype"] == "compact_boundary" || value["type"] == "compacted" {
-                return Self { since_compaction: Some(after), ..Self::default() };
+                let later = text.get(after..).unwrap_or_default();
+                let since_compaction = Some(later.len() as u64 - attachment_bytes(later));
+                return Self { since_compaction, ..Self::default() };
             }
         }
         Self::default()
@@ -82,6 +90,19 @@ impl ContextTail {
     }
 }
 
+/// The bytes of images and other attachments in base64, whose size is not a measure of their tokens.
+pub fn attachment_bytes(text: &str) -> u64 {
+    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
+    let words = text.as_bytes().split(|byte| !is_base64(byte)).filter(|word| {
+        let has = |is: fn(&u8) -> bool| word.iter().any(is);
+        word.len() >= MIN_ATTACHMENT_BYTES
+            && has(u8::is_ascii_uppercase)
+            && has(u8::is_ascii_lowercase)
+            && has(u8::is_ascii_digit)
+    });
+    words.map(|word| word.len() as u64).sum()
+}
+
 /// The last request in a line of Claude Code. An error message in the form of an answer has no model and no tokens.
 fn claude(value: &Value) -> Option<ContextTail> {
     let message = &value["message"];
@@ -89,16 +110,13 @@ fn claude(value: &Value) -> Option<ContextTail> {
     let count = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or(0);
     let input = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"].map(count);
     let input = input.into_iter().fold(0, u64::saturating_add);
-    if input == 0 || value["isApiErrorMessage"] == true {
+    let tokens = input.saturating_add(count("output_tokens"));
+    if input == 0 || tokens > MAX_REPORTED_TOKENS || value["isApiErrorMessage"] == true {
         return None;
     }
     let names = [&value["requestedModel"], &message["model"]].into_iter().filter_map(Value::as_str);
     let window = names.map(window_of).max();
-    Some(ContextTail {
-        tokens: Some(input.saturating_add(count("output_tokens"))),
-        window,
-        since_compaction: None,
-    })
+    Some(ContextTail { tokens: Some(tokens), window, since_compaction: None })
 }
 
 /// The last request in a line of Codex, which records the window of its model.
@@ -107,6 +125,9 @@ fn codex(value: &Value) -> Option<ContextTail> {
     let info = payload.get("info").filter(|_| payload["type"] == "token_count")?;
     let usage = &info["last_token_usage"];
     let tokens = usage["input_tokens"].as_u64()?.saturating_add(usage["output_tokens"].as_u64()?);
+    if tokens > MAX_REPORTED_TOKENS {
+        return None;
+    }
     let window = info["model_context_window"].as_u64().filter(|window| *window > 0);
     Some(ContextTail { tokens: Some(tokens), window, since_compaction: None })
 }
@@ -132,7 +153,8 @@ pub struct ContextUse {
 }
 
 impl ContextUse {
-    /// Combines the end of a transcript with its size in bytes. `window` is the user's own, which replaces the model's.
+    /// Combines the end of a transcript with its size in bytes without attachments. `window` is the user's own, which
+    /// replaces the model's.
     pub fn of(tail: &ContextTail, size: u64, window: Option<u64>) -> Self {
         let estimate = tail.since_compaction.unwrap_or(size) / BYTES_PER_TOKEN;
         let tokens = tail.tokens.unwrap_or(estimate);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::canary::Canary;
 use crate::gates::{CheckResult, Verdict};
 use crate::inventory::KnownReport;
-use crate::model::Exit;
+use crate::model::{Exit, is_out_of_memory};
 use crate::notice::{Counts, IterationExit};
 use crate::runners::{CheckProgram, RunnerUse};
 
@@ -209,6 +209,11 @@ impl Iteration {
             (Some(end), ..) if end.counts_as() != Counts::Success => Some(self.reason.clone()),
             (Some(_) | None, ..) => None,
         }
+    }
+
+    /// Whether its memory reached the cap.
+    pub fn is_out_of_memory(&self) -> bool {
+        self.trouble().iter().chain(&self.warnings).any(|text| is_out_of_memory(text))
     }
 
     /// Whether it counts as failed.

@@ -48,7 +48,9 @@ fn a_worker_without_bound_ends_with_its_reason_and_alone() {
         (&hog["cause"]["kind"], &hog["cause"]["reason"]),
         (&json!("stopped"), &json!("out_of_memory"))
     );
-    let _ = w.swarm(&["why", "hog"]).ok().says("hog: failed: out of memory (200 MiB)\n");
+    let advice = "next: a respawn keeps the memory cap; to raise it, start hog again with the options that it had, \
+                  --replace and a higher --memory\n";
+    let _ = w.swarm(&["why", "hog"]).ok().says("hog: failed: out of memory (200 MiB)\n").says(advice);
 
     for (name, before) in [("one", &one), ("two", &two)] {
         let now = w.status(name);
@@ -75,7 +77,11 @@ fn an_iteration_without_bound_fails_with_its_reason() {
         (&iteration["end"], &iteration["reason"]),
         (&json!("out_of_memory"), &json!("out of memory (100 MiB)"))
     );
-    let _ = w.swarm(&["why", "l"]).ok().says(": out of memory (100 MiB)\n");
+    let _ = w
+        .swarm(&["why", "l"])
+        .ok()
+        .says(": out of memory (100 MiB)\n")
+        .says("--replace and a higher --memory");
     assert!(w.iterations_log("l").contains("[END] iteration 1 exit=out-of-memory"));
 }
 
@@ -86,6 +92,45 @@ fn a_killed_child_is_only_a_warning() {
     assert_eq!(w.until_ended("parent")["status"], "done");
     let warning = "parent: warning: out of memory (100 MiB): the kernel killed a process of the run";
     let _ = w.swarm(&["events", "parent"]).ok().says(warning);
+}
+
+#[test]
+fn a_restarted_worker_is_given_up_with_its_reason() {
+    let Some((w, _)) = capped_world() else { return eprintln!("{SKIPPED}") };
+    let flags = ["--restart", "on-failure", "--max-restarts", "1", "--memory", "100M"];
+    let _ = w.spawn_sh("r", &flags, &format!("exec {HOG}")).ok();
+    let end = w.until_status("r", "failed");
+    assert_eq!(end["reason"], "gave up after 1 restart: out of memory (100 MiB)");
+    assert_eq!(end["cause"]["failure"], "out of memory (100 MiB)");
+    let _ = w.swarm(&["ls"]).ok().says("out of memory (100 MiB)");
+    let _ = w.swarm(&["why", "r"]).ok().says("out of memory (100 MiB)\n").says("and a higher --memory");
+}
+
+#[test]
+fn a_child_killed_in_an_iteration_is_a_warning_of_the_iteration() {
+    let Some((w, _)) = capped_world() else { return eprintln!("{SKIPPED}") };
+    w.write("p", "go\n");
+    let flags = ["--ralph", "--prompt-file", "p", "-n", "1", "--memory", "100M"];
+    let _ = w.spawn_sh("l", &flags, &format!("{HOG}; exit 7")).code(1);
+    let warning = "out of memory (100 MiB): the kernel killed a process of the run";
+    let _ = w.swarm(&["report", "l"]).ok().says(&format!("- warning: {warning}\n"));
+    let why = w.swarm(&["why", "l"]).ok();
+    let _ = why.says(&format!("  warning: {warning}\n")).says("exit status 7").says("and a higher --memory");
+    let report = w.swarm(&["report", "l", "--format", "json"]).ok().json();
+    assert_eq!(report["iterations"][0]["warnings"], json!([warning]));
+    let events = w.swarm(&["events", "l"]).ok().out;
+    assert_eq!(events.matches(warning).count(), 1, "{events}");
+}
+
+#[test]
+fn the_smallest_limit_of_processes_lets_an_agent_work() {
+    let w = World::new();
+    let _ = w
+        .spawn_sh("few", &["--pids", "3"], "exit 3")
+        .code(2)
+        .warns("give a whole number, 4 to 4194304 (an agent");
+    let _ = w.spawn_sh("few", &["--pids", "4"], "/bin/true && exit 3").ok();
+    assert_eq!(w.until_ended("few")["reason"], "exit status 3");
 }
 
 #[test]

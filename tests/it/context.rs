@@ -112,6 +112,15 @@ fn the_users_window_replaces_the_default() {
 }
 
 #[test]
+fn images_do_not_fill_the_context() {
+    let world = World::new();
+    let host = Host::new(&world, "s1");
+    let image = format!("{{\"type\":\"user\",\"data\":\"{}\"}}\n", "iVBORw0KGgo5".repeat(40_000));
+    fs::write(&host.transcript, format!("{}\n{}", request(SONNET, 20_000), image.repeat(12))).unwrap();
+    assert_eq!(host.uses_tool(), None);
+}
+
+#[test]
 fn the_text_names_the_task_list_where_there_is_one() {
     let world = World::new();
     let alert = |session: &str, dir: &Path| {
@@ -120,6 +129,9 @@ fn the_text_names_the_task_list_where_there_is_one() {
         host.uses_tool().unwrap()
     };
     assert!(!alert("s1", &world.work()).contains("tasks.json"));
+    fs::create_dir(world.work().join("ralph")).unwrap();
+    world.write("ralph/tasks.json", "{}");
+    assert!(!alert("s0", &world.work()).contains("tasks.json"), "no loop works on it");
     world.write(".ralph-active", "{}");
     let text = "(1) create tasks in tasks.json for any remaining work, (2) write implementation details, insights, and \
                 handoff notes to progress.txt, (3) commit all changes, (4) stop. The next iteration will continue from \
@@ -294,6 +306,31 @@ fn bad_limits_of_the_context_are_refused() {
     }
     w.swarm(&["ralph", "set", "l", "max_context=100"]).ok();
     w.swarm(&["ralph", "set", "l", "max_context=null"]).ok();
+}
+
+#[test]
+fn a_default_limit_of_the_context_is_left_out_without_hooks_and_can_be_turned_off() {
+    let (w, _agent) = heard::world();
+    w.write("swarm.toml", "[ralph_loop]\nmax_context = 50\nmax_time = '1h'\n");
+    let claude = w.path("bin/claude").display().to_string();
+    let start = |name: &str, flags: &[&str], cmd: &str| {
+        let args = [&["loop", "a task", "-d", "--name", name, "--check", "false", "-n", "1"], flags];
+        w.swarm(&[&args.concat()[..], &["--", cmd]].concat())
+    };
+    let limits = |name: &str| {
+        let budgets = &w.swarm(&["report", name, "--format", "json"]).ok().json()["budgets"];
+        (budgets["max_context"].clone(), budgets["max_time"].clone())
+    };
+    let warning = "max_context of the settings has no effect: 'generic' has no hooks";
+    start("script", &[], "true").ok().warns(warning);
+    assert_eq!(limits("script"), (Value::Null, json!(3600)));
+    start("free", &["--max-context", "none", "--max-time=none"], &claude).ok();
+    assert_eq!(limits("free"), (Value::Null, Value::Null));
+    start("usual", &[], &claude).ok();
+    assert_eq!(limits("usual"), (json!(50), json!(3600)));
+    fs::create_dir_all(w.path("home/.config/swarm")).unwrap();
+    fs::write(w.path("home/.config/swarm/config.toml"), "[agents.claude]\nhooks = \"off\"\n").unwrap();
+    start("off", &["--max-context", "50"], &claude).code(1).warns("of 'claude': its hooks are off");
 }
 
 /// The hook runs after each tool call. A whole read of this transcript would exceed its timeout.

@@ -99,6 +99,7 @@ fn a_healthy_swarm_is_told_so_and_nothing_is_started_by_the_look() {
     found.only(&[]);
     found.has("directory", "ok", "does not exist yet");
     found.has("daemon", "ok", "not running");
+    found.has("caps", "ok", "memory (");
     found.has("tmux-server", "ok", "does not run");
     assert!(!w.swarm_dir().exists(), "the look made the directory");
 

@@ -189,6 +189,8 @@ fn caps_are_of_the_command_line_or_else_of_the_settings() {
         typed,
         Caps { memory: Some(200 << 20), cpu_percent: Some(150), pids: Some(9), pressure: None }
     );
+    let lifted = caps(&["--memory", "none", "--cpus=none", "--pids", "none"]);
+    assert_eq!(lifted, Caps::default());
     let (_dir, file) = files();
     assert_eq!(caps(&["--ralph", "--prompt-file", &file, "-n", "3"]), limits);
 }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use swarm_state::profiles::{self, Profile};
+use swarm_state::profiles::{self, HookStyle, Profile};
 
 use crate::client::connect::SLOW_TIMEOUT;
 use crate::client::context::ClientContext;
@@ -15,7 +15,9 @@ use crate::client::{follow, json};
 use crate::out::CommandResult;
 
 mod result;
-use crate::cli::{BudgetArgs, Loop, LoopArgs, PageFormat, PromptArgs, RestartArgs, Spawn, TaskListArgs};
+use crate::cli::{
+    BudgetArgs, Loop, LoopArgs, OptionLimit, PageFormat, PromptArgs, RestartArgs, Spawn, TaskListArgs,
+};
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, Spawned};
 use crate::settings::{LoopDefaults, Settings};
@@ -41,7 +43,7 @@ pub(super) async fn run(ctx: &ClientContext, mut args: Loop) -> CommandResult {
     // The agent of the settings supplies the command. A command on the command line has its own profile.
     let default_agent = settings.ralph_loop.agent.as_deref().filter(|_| args.cmd.is_empty());
     let profile = args.agent.as_deref().or(default_agent).map(|name| profile(name, &settings)).transpose()?;
-    let args = as_spawn(args, profile.as_ref(), &settings)?;
+    let args = as_spawn(args, profile.as_ref(), &settings, &mut warnings)?;
     let mut params = spawn_params::params(&args, &settings, &mut warnings)?;
     if let Some(profile) = profile {
         params.profile = profile;
@@ -108,11 +110,23 @@ fn spec_file(typed: &Path) -> Result<PathBuf> {
 }
 
 /// Adds the budgets of the settings to those of the command line.
-fn budgets(typed: BudgetArgs, defaults: &LoopDefaults) -> BudgetArgs {
+fn budgets(
+    typed: BudgetArgs,
+    defaults: &LoopDefaults,
+    agent: &Profile,
+    warnings: &mut Vec<String>,
+) -> BudgetArgs {
+    let sees_context = agent.hooks != HookStyle::Off;
+    if !sees_context && typed.max_context.is_none() && defaults.max_context.is_some() {
+        let name = &agent.name;
+        warnings.push(format!("max_context of the settings has no effect: '{name}' has no hooks"));
+    }
     BudgetArgs {
-        max_cost: typed.max_cost.or(defaults.max_cost),
-        max_time: typed.max_time.or(defaults.max_time),
-        max_context: typed.max_context.or(defaults.max_context),
+        max_cost: typed.max_cost.or(defaults.max_cost.map(|cost| OptionLimit(Some(cost)))),
+        max_time: typed.max_time.or(defaults.max_time.map(|time| OptionLimit(Some(time)))),
+        max_context: typed
+            .max_context
+            .or(defaults.max_context.filter(|_| sees_context).map(|percent| OptionLimit(Some(percent)))),
         ..typed
     }
 }
@@ -145,7 +159,12 @@ fn command(
 }
 
 /// Converts the arguments to those of `spawn --ralph`.
-fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<Spawn> {
+fn as_spawn(
+    args: Loop,
+    agent: Option<&Profile>,
+    settings: &Settings,
+    warnings: &mut Vec<String>,
+) -> Result<Spawn> {
     let mut gates = args.gates;
     if args.task.as_ref().is_some_and(|task| task.trim().is_empty()) {
         return Err(Error::usage("the task is empty").hint(TASK_HINT));
@@ -167,6 +186,7 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
         gates.promise.get_or_insert_with(|| tag.to_owned());
     }
     let cmd = command(args.cmd, args.model, agent, settings)?;
+    let known = agent.cloned().unwrap_or_else(|| profiles::find(&settings.agents, &cmd));
     Ok(Spawn {
         name: args.name,
         cwd: args.cwd,
@@ -201,7 +221,7 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
         },
         tasks: TaskListArgs::default(),
         gates,
-        budgets: budgets(args.budgets, &settings.ralph_loop),
+        budgets: budgets(args.budgets, &settings.ralph_loop, &known, warnings),
         worktree: args.worktree,
         sandbox: args.sandbox,
         caps: args.caps,

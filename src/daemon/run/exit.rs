@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use swarm_state::engine::{Effect, Event, SpawnError};
-use swarm_state::model::{Exit, Pane, Run};
-use swarm_state::words::size;
+use swarm_state::model::{Exit, Pane, Run, out_of_memory};
 
 use crate::daemon::crash;
 use crate::daemon::messages::RunReport;
@@ -107,15 +106,13 @@ pub(crate) fn exit_of(record: &ExitRecord) -> Exit {
 }
 
 /// The warning about processes that the kernel killed, if the agent was not among them.
-fn oom_warning(record: &ExitRecord) -> Option<String> {
+pub(crate) fn oom_warning(record: &ExitRecord) -> Option<String> {
     let survived = record.oom_kills > 0 && !matches!(exit_of(record), Exit::OutOfMemory(_));
     let killed = match record.oom_kills {
         1 => "a process".to_owned(),
         count => format!("{count} processes"),
     };
-    survived.then(|| {
-        format!("out of memory ({}): the kernel killed {killed} of the run", size(record.memory_cap))
-    })
+    survived.then(|| format!("{}: the kernel killed {killed} of the run", out_of_memory(record.memory_cap)))
 }
 
 /// The exit that tmux reports for a dead pane, if any.

@@ -23,6 +23,7 @@ use crate::checks::Step;
 use crate::daemon::crash;
 use crate::daemon::messages::{IterationInfo, RunReport};
 use crate::daemon::run::context::RunContext;
+use crate::daemon::run::exit::oom_warning;
 use crate::daemon::run::hook_reports::HookRecord;
 use crate::error::{Result, sentence};
 use crate::loops::{Finished, LoopRun, NoTurn, hurried, session_id};
@@ -230,6 +231,7 @@ impl IterationRun<'_> {
         output: &str,
         done_pattern: Option<bool>,
     ) -> Verdict {
+        let record = crate::wrapper::read_exit(&self.context.run_dir(run));
         let heard = HookRecord::of(&self.context.run_dir(run));
         let pattern = self.spec.done_pattern.as_deref().and_then(|text| Pattern::compile(text).ok());
         let finished = Finished {
@@ -246,8 +248,7 @@ impl IterationRun<'_> {
             transcript: heard.transcript,
             api_error: heard.error,
             until: self.iteration.until,
-            never_started: crate::wrapper::read_exit(&self.context.run_dir(run))
-                .and_then(|record| record.error),
+            never_started: record.as_ref().and_then(|record| record.error.clone()),
             account: None,
         };
         let loop_run = self.loop_run();
@@ -255,10 +256,13 @@ impl IterationRun<'_> {
         let mut ended = loop_run.conclude(finished, &told, &self.context.hurry).await;
         crash::point("concluded");
         self.warn_of_unseen_limits(&mut ended);
+        let warnings = ended.warnings.clone();
+        // It was reported at the end of the run.
+        ended.warnings.splice(..0, record.as_ref().and_then(oom_warning));
         let what = format!("the result of iteration {}", ended.iteration);
         self.context.write_until_stored(&what, || loop_run.write_down(&ended)).await;
         crash::point("result");
-        for warning in ended.warnings {
+        for warning in warnings {
             self.context.report(RunReport::Warning(warning));
         }
         ended.verdict.unwrap_or_default()

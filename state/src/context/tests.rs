@@ -136,6 +136,29 @@ fn the_texts_name_the_task_list_only_where_there_is_one() {
 }
 
 #[test]
+fn impossible_numbers_of_tokens_are_ignored() {
+    let huge = USED.replace("80000", "18446744073709551615");
+    let codex = r#"{"payload":{"type":"token_count","info":{"last_token_usage":{"input_tokens":18446744073709551615,"output_tokens":0}}}}"#;
+    for line in [&huge, codex] {
+        assert_eq!(ContextUse::of(&tail(&[USED, line]), 0, None).tokens, 101_000, "{line}");
+        assert!(!tail(&[line]).is_known(), "{line}");
+    }
+}
+
+#[test]
+fn attachments_do_not_count_in_an_estimate() {
+    let image = "aB3+/".repeat(1000);
+    let line = format!(r#"{{"type":"user","data":"{image}==","text":"{}"}}"#, "x".repeat(5000));
+    assert_eq!(attachment_bytes(&line), 5002);
+    // Its start was not read.
+    assert_eq!(attachment_bytes(&line[50..]), 5002 - 50 + line.find(&image).unwrap() as u64);
+    assert_eq!(attachment_bytes(&"a long line of text, with Words and 12345 numbers\n".repeat(100)), 0);
+    let boundary = r#"{"type":"system","subtype":"compact_boundary"}"#;
+    let compacted = ContextUse::of(&tail(&[boundary, &line]), 9_000_000, None);
+    assert_eq!(compacted.tokens, (line.len() as u64 + 1 - 5002) / 4);
+}
+
+#[test]
 fn the_nudge_names_both_limits() {
     let context = estimate(584_000, None);
     assert_eq!(

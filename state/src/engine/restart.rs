@@ -26,6 +26,9 @@ pub struct Restarts {
     pub(super) watched: bool,
     /// Why and when the next run starts; present between two runs.
     pub(super) next: Option<NextRun>,
+    /// How the last run ended, as text; absent in a file of an older release.
+    #[serde(default)]
+    pub(super) last_end: Option<String>,
 }
 
 /// The next run.
@@ -67,8 +70,14 @@ impl Restarts {
 impl Worker {
     /// A worker that runs its command again after its end.
     pub fn restarting(policy: Policy, spec: RestartSpec) -> Self {
-        let restarts =
-            Restarts { spec, failures: 0, started_mono: Duration::ZERO, watched: false, next: None };
+        let restarts = Restarts {
+            spec,
+            failures: 0,
+            started_mono: Duration::ZERO,
+            watched: false,
+            next: None,
+            last_end: None,
+        };
         Self { restarts: Some(restarts), ..Self::plain(policy) }
     }
 
@@ -134,6 +143,7 @@ impl Worker {
             return self.stop(end);
         };
         restarts.failures = if end.is_success() { 0 } else { restarts.failures.saturating_add(1) };
+        restarts.last_end = Some(end.text());
         let (attempt, limit) = (restarts.failures, restarts.spec.max_restarts);
         let next = budget::after_run(restarts.spec, attempt);
         let backoff = match next {

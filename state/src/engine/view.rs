@@ -79,7 +79,7 @@ impl Worker {
     pub fn cause(&self) -> Option<Cause> {
         match &self.phase {
             Phase::Stopped { reason } => {
-                // Of what went wrong last, these do not say anything.
+                // These reasons do not contain the last failure.
                 let is_silent = matches!(
                     reason,
                     StopReason::Failures(_)
@@ -87,7 +87,9 @@ impl Worker {
                         | StopReason::AllFailed
                         | StopReason::Unverified
                 );
-                let failure = if is_silent { self.failure() } else { None };
+                let last_end = || self.restarts.as_ref()?.last_end.clone();
+                let given_up = if matches!(reason, StopReason::GaveUp(_)) { last_end() } else { None };
+                let failure = if is_silent { self.failure() } else { given_up };
                 Some(Cause::Stopped { reason: reason.clone(), failure })
             }
             Phase::Lost => Some(Cause::Lost),

@@ -1,6 +1,6 @@
 //! The page of `swarm why` for a loop, and the next step that a loop's report suggests.
 
-use swarm_state::advice::{Situation, next_step, raise_and_resume};
+use swarm_state::advice::{Situation, next_step, raise_and_resume, raise_memory};
 use swarm_state::cause::Cause;
 use swarm_state::ends::LoopEnd;
 use swarm_state::gates::{CheckResult, Verdict};
@@ -149,6 +149,10 @@ pub(super) fn step(report: &Report) -> Option<String> {
         return Some(format!(
             "review the changed tests (swarm ralph diff {name}); to accept them: swarm ralph approve {name}{again}"
         ));
+    }
+    let lacks_memory = report.iterations.last().is_some_and(Iteration::is_out_of_memory);
+    if lacks_memory && report.end.is_some_and(is_unfinished) {
+        return Some(raise_memory(name));
     }
     if let Some(end) = report.end {
         return Some(after(report, end));

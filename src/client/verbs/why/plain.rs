@@ -1,6 +1,6 @@
 //! The page of `swarm why` for a worker that is not a loop.
 
-use swarm_state::advice::next_step;
+use swarm_state::advice::{next_step, raise_memory};
 use swarm_state::cause::Cause;
 use swarm_state::model::Status;
 use swarm_state::screen::printable;
@@ -57,6 +57,9 @@ fn exit(worker: &WorkerView) -> Option<String> {
 pub(super) fn next(worker: &WorkerView) -> String {
     let name = &worker.name;
     let is_earlier = matches!(worker.cause, Some(Cause::EarlierSwarm { .. }));
+    if worker.cause.as_ref().is_some_and(Cause::is_out_of_memory) {
+        return raise_memory(name);
+    }
     if worker.status == Status::Failed && !is_earlier {
         return format!("fix the cause, then swarm respawn {name}");
     }

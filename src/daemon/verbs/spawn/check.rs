@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use swarm_state::model::{PromptVia, Status};
 use swarm_state::pattern::Pattern;
-use swarm_state::profiles::HookStyle;
+use swarm_state::profiles::{self, HookStyle};
 use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
 
 use super::{caps, permissions, program, rooms};
@@ -180,7 +180,15 @@ pub(crate) fn check_context(spec: &WorkerSpec, percent: u8) -> Result<()> {
         return Err(Error::usage("--max-context must be a percentage from 1 to 100"));
     }
     if spec.profile.hooks == HookStyle::Off {
-        let message = format!("--max-context: swarm cannot see the context of '{}'", spec.profile.name);
+        let name = &spec.profile.name;
+        if profiles::table().iter().any(|known| known.name == *name && known.hooks != HookStyle::Off) {
+            let message =
+                format!("--max-context: swarm cannot see the context of '{name}': its hooks are off");
+            return Err(
+                Error::invalid(message).hint(format!("remove hooks under [agents.{name}] in the settings"))
+            );
+        }
+        let message = format!("--max-context: swarm cannot see the context of '{name}'");
         return Err(Error::invalid(message).hint("limit something else: --iteration-timeout or --max-tokens"));
     }
     Ok(())

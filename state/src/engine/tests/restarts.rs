@@ -69,7 +69,7 @@ fn waits_grow_and_then_it_gives_up() {
     }
     let said = last(&mut worker, script(400, whole(4, BAD, false)));
     assert_eq!(said, "persist; runended; stopped => stopped(max_restarts)");
-    assert_eq!(worker.reason().as_deref(), Some("gave up after 3 restarts"));
+    assert_eq!(worker.reason().as_deref(), Some("gave up after 3 restarts: exit status 1"));
     assert_eq!((worker.status(), worker.last_exit()), (Status::Failed, Some(BAD)));
 }
 
