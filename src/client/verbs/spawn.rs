@@ -91,7 +91,7 @@ fn estimate(params: &SpawnParams) -> Option<String> {
     let (skip_review, max) = (gate.review.skip_review, ralph.max_iterations);
     let is_short = list.estimated_iterations(skip_review) as u64 > u64::from(max);
     let more = if is_short { " (too few? -n sets more)" } else { "" };
-    Some(format!("{}; at most {} allowed{more}", list.summary(skip_review), counted(max.into(), "iteration")))
+    Some(format!("{}; at most {} allowed{more}", list.summary(skip_review), counted(max, "iteration")))
 }
 
 /// How the start of a worker is reported.
