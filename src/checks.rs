@@ -28,6 +28,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::error::{Error, Result};
 use crate::procs;
+use crate::sandbox::hosts::CheckProxy;
 use crate::sandbox::{Inmate, Jail, Placeholders};
 
 pub(crate) mod program;
@@ -139,7 +140,7 @@ impl CheckPlan<'_> {
     ///
     /// When the folder cannot be written or no process can be started. That says nothing about the work.
     pub async fn run(&self) -> Result<Vec<CheckResult>> {
-        let (entry, _placeholders) = self.entry()?;
+        let (entry, _placeholders, _proxy) = self.entry().await?;
         let mut waiting = self.commands.iter().enumerate();
         let mut running = JoinSet::new();
         let mut results = Vec::new();
@@ -171,14 +172,32 @@ impl CheckPlan<'_> {
         Ok(results.into_iter().map(|(_, result)| result).collect())
     }
 
-    fn entry(&self) -> Result<(CheckEntry, Placeholders)> {
+    /// The way into the sandbox, if there is one.
+    async fn entry(&self) -> Result<(CheckEntry, Placeholders, Option<CheckProxy>)> {
         let mut env = self.env.clone();
         let Some(CheckJail { jail, tree, origin }) = self.jail.filter(|_| !self.commands.is_empty()) else {
-            return Ok((CheckEntry { argv: vec![], env }, Placeholders(vec![])));
+            return Ok((CheckEntry { argv: vec![], env }, Placeholders(vec![]), None));
         };
-        let inmate = Inmate { cwd: self.cwd, tree, origin, profile: None, settings: None, env: &mut env };
-        let entrance = jail.open(inmate)?;
-        Ok((CheckEntry { argv: entrance.argv, env }, Placeholders(entrance.placeholders)))
+        let proxy = CheckProxy::start(jail, &self.folder.join(format!("{}-proxy", self.stem)))
+            .map_err(|error| Error::system("cannot start the proxy of the sandbox", error))?;
+        let proxy_dir = proxy.as_ref().map(|proxy| proxy.dir.clone());
+        let (jail, cwd) = (jail.clone(), self.cwd.to_owned());
+        let (tree, origin) = (tree.map(Path::to_owned), origin.map(Path::to_owned));
+        let opening = tokio::task::spawn_blocking(move || {
+            let (tree, origin) = (tree.as_deref(), origin.as_deref());
+            let inmate = Inmate {
+                cwd: &cwd,
+                tree,
+                origin,
+                profile: None,
+                proxy: proxy_dir,
+                settings: None,
+                env: &mut env,
+            };
+            let entrance = jail.open(inmate)?;
+            Ok((CheckEntry { argv: entrance.argv, env }, Placeholders(entrance.placeholders), proxy))
+        });
+        opening.await.map_err(|e| Error::system("cannot prepare the sandbox of a check", e))?
     }
 
     fn start(&self, index: usize, command: &str, entry: &CheckEntry) -> Result<Running> {

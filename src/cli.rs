@@ -51,7 +51,7 @@ pub use ralph_tasks::{
     ExportFormat, GraphFormat, ImportFrom, RalphTasksArgs, RalphTasksCommand, TaskListPlace, TaskReviewArgs,
     TasksCheck, TasksExport, TasksGraph, TasksImport, TasksLs,
 };
-pub use sandbox::{Net, SandboxArgs, Wish};
+pub use sandbox::{Allow, HostList, Net, SandboxArgs, Wish};
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
 pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
 pub use spawn::{CapArgs, LoopArgs, PromptArgs, RestartArgs, Route, Spawn};
@@ -78,7 +78,7 @@ Workers (one agent in one tmux window each):
   wait         Wait until workers reach a state
   events       Show events as they happen
   kill         Stop workers and all their processes
-  respawn      Start a worker again with the same settings
+  respawn      Start a worker again          allow          Let it reach a host
   clean        Delete finished workers and their files
 
 Loops (\"ralph loops\": swarm starts the agent again, with a fresh context):
@@ -195,6 +195,12 @@ pub enum Command {
     /// Type text into a worker
     #[command(long_about = worker::SEND_LONG)]
     Send(Send),
+    /// Allow a sandboxed worker to reach a host
+    #[command(long_about = "Allow a sandboxed worker to reach a host.\n\n\
+        A worker with --net allow reaches only the hosts of its list. When it asks for another one, swarm refuses the \
+        request and reports it as a warning with this command. The new host counts at once, also for the next \
+        iterations and for checks. A worker cannot allow hosts to itself.")]
+    Allow(Allow),
     /// Press Ctrl-C in a worker
     Interrupt(OneWorker),
     /// Send end-of-input (Ctrl-D) to a worker

@@ -20,6 +20,7 @@ fn main() -> ExitCode {
             store::record(std::io::stdin().lock(), Path::new(file), store::MAX_RECORD_BYTES);
             0
         }
+        (Some("__bridge"), Some(_)) => sandbox::bridge::main(&args[2..]),
         (Some("__inside"), Some(_)) => sandbox::inside::main(&args[2..]),
         (Some("__demo-agent"), _) => demo::agent::main(),
         (Some("__stories"), _) => stories::main(Out::from_env()),

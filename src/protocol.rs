@@ -27,8 +27,8 @@ pub use report::{Approved, DiffParams, DiffView, Report, ReportParams, RestorePa
 pub use service::{DaemonStopped, DaemonView};
 pub use spawn::{RalphParams, RespawnParams, SpawnParams, Spawned, StoriesPlan};
 pub use workers::{
-    AttachView, CleanParams, ClearedSnapshots, Forgotten, KillParams, Killed, Listing, RestartView,
-    SendParams, Sent, TaskListView, TmuxView, WorkerView,
+    AllowParams, AttachView, CleanParams, ClearedSnapshots, Forgotten, KillParams, Killed, Listing,
+    RestartView, SendParams, Sent, TaskListView, TmuxView, WorkerView,
 };
 
 /// The protocol version; raised only for a breaking change.
@@ -110,6 +110,9 @@ pub enum Call {
     /// Types text into a worker; answers [`Sent`] when the agent accepted it.
     #[serde(rename = "send")]
     Send(SendParams),
+    /// Allows a sandboxed worker to reach hosts; answers [`Empty`]. Refused from inside the worker.
+    #[serde(rename = "allow")]
+    Allow(AllowParams),
     /// Sends Ctrl-C to a worker's terminal; answers [`Empty`].
     #[serde(rename = "interrupt")]
     Interrupt(Named),
@@ -183,6 +186,7 @@ impl Call {
             Self::Spawn(params) => params.request.is_some(),
             Self::Respawn(params) => params.request.is_some(),
             Self::Kill(_)
+            | Self::Allow(_)
             | Self::Ls(_)
             | Self::Status(_)
             | Self::Peek(_)

@@ -2,7 +2,8 @@
 //!
 //! [`choose`] decides at a spawn, [`Jail`] wraps each run of the agent and each check of a worker. What a sandbox may
 //! see and write is decided by [`swarm_state::sandbox`]; [`facts`] collects what exists, [`bwrap`] knows bubblewrap.
-//! Docker Sandbox is not built yet. A proxy for the network will run in the wrapper of the pane, outside the sandbox.
+//! [`mod@proxy`] gives a
+//! sandbox without a network the allowed hosts, through the [`bridge`] inside. Docker Sandbox is not built yet.
 //! Used by the client, the daemon, `doctor` and the loops. Deliberately absent: any way to run without a sandbox that
 //! was requested.
 
@@ -17,10 +18,13 @@ use walkdir::WalkDir;
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 
+pub mod bridge;
 mod bwrap;
 mod facts;
+pub(crate) mod hosts;
 pub mod inside;
 mod jail;
+pub(crate) mod proxy;
 mod seccomp;
 
 pub(crate) use bwrap::detect as detect_bwrap;
@@ -105,7 +109,7 @@ impl Jail {
                 .hint("start the worker in a project's directory, or use --worktree")
         })?;
         change_environment(inmate.env, self.paths.root());
-        let argv = bwrap::argv(self, &mounts, inmate.cwd, &copies)?;
+        let argv = bwrap::argv(self, &mounts, &inmate, &copies)?;
         let temporary = placeholders.iter().filter(|placeholder| placeholder.is_temporary);
         Ok(Entrance { argv, placeholders: temporary.map(|placeholder| placeholder.path.clone()).collect() })
     }

@@ -29,15 +29,15 @@
 //! source = "~/.tmux.conf"     # read by swarm's own tmux server after its own settings
 //! size = "200x50"
 //!
+//! [sandbox]
+//! kind = "bwrap"              # also docker, none and auto; for every worker
+//! net = "on"
+//! readable = ["~/.config/gh"] # also writable and hidden
 //! [limits]                    # defaults of `spawn` and `loop`
 //! memory = "8GiB"             # --memory
 //! cpus = 1.5                  # --cpus
 //! pids = 500                  # --pids
 //! pressure = 20               # no iteration starts while the memory pressure is above this, in percent
-//! [sandbox]
-//! kind = "bwrap"              # also docker, none and auto; for every worker
-//! net = "on"
-//! readable = ["~/.config/gh"] # also writable and hidden
 //!
 //! [daemon]
 //! resume_after_shutdown = true  # loops that a shutdown paused go on when the daemon starts; in the user's file alone
@@ -74,6 +74,7 @@ use swarm_state::runners::Runner;
 use crate::error::{Error, Result};
 
 mod agents;
+mod file;
 mod guard;
 mod loops;
 mod outage;
@@ -84,11 +85,12 @@ mod sections;
 #[cfg(test)]
 mod tests;
 
+use file::read_file;
 pub use guard::GuardSettings;
 use loops::{LOOP_KEYS, RALPH_KEYS};
 pub use loops::{LoopDefaults, MAX_ITERATIONS, RalphDefaults};
 pub use read::SettingValue;
-use read::{Fault, SettingEntry, SettingsFile, read_file};
+use read::{Fault, SettingEntry, SettingsFile};
 pub use sandbox::SandboxDefaults;
 pub use sections::{DaemonSettings, TmuxSettings};
 
@@ -215,11 +217,11 @@ impl Settings {
                 Ok(())
             }),
             "tmux" => entry.each(|entry| set_key(TMUX_KEYS, &mut self.tmux, entry)),
-            "limits" => entry.each(|entry| set_key(LIMIT_KEYS, &mut self.limits, entry)),
             "sandbox" if changes.is_project => {
                 Err(entry.fault("can only be in your own settings: an agent could change this file"))
             }
             "sandbox" => entry.each(|entry| set_key(sandbox::KEYS, &mut self.sandbox, entry)),
+            "limits" => entry.each(|entry| set_key(LIMIT_KEYS, &mut self.limits, entry)),
             "daemon" => entry.each(|entry| set_key(DAEMON_KEYS, &mut self.daemon, entry)),
             "guard" => entry.each(|entry| set_key(guard::KEYS, &mut self.guard, entry)),
             "agents" => entry.each(|agent| {
@@ -238,8 +240,8 @@ impl Settings {
                 "ralph_loop",
                 "outage",
                 "tmux",
-                "limits",
                 "sandbox",
+                "limits",
                 "daemon",
                 "guard",
                 "agents",
@@ -287,8 +289,8 @@ pub fn keys() -> Vec<(String, Option<toml::Value>)> {
         of("ralph_loop", LOOP_KEYS),
         outage.to_vec(),
         of("tmux", TMUX_KEYS),
-        of("limits", LIMIT_KEYS),
         of("sandbox", sandbox::KEYS),
+        of("limits", LIMIT_KEYS),
         of("daemon", DAEMON_KEYS),
         of("guard", guard::KEYS),
     ]

@@ -40,6 +40,7 @@ pub(crate) use files::is_helper;
 use caps::Confinement;
 
 use crate::procs;
+use crate::sandbox::hosts::start_pane_proxy;
 use crate::sandbox::remove_placeholders;
 
 /// How long the wrapper outlives the agent at most. In this time, tmux reads the last output before it closes the
@@ -82,6 +83,11 @@ async fn run(dir: &Path) -> u8 {
     let mut signals = match WrapperSignals::new() {
         Ok(signals) => signals,
         Err(cause) => return fail(dir, &format!("cannot handle signals: {cause}")),
+    };
+    // Lives as long as the agent.
+    let _proxy = match spec.proxy.as_ref().map(start_pane_proxy).transpose() {
+        Ok(proxy) => proxy,
+        Err(cause) => return fail(dir, &format!("cannot start the proxy of the sandbox: {cause}")),
     };
     let agent = match confinement.start(|| start(&spec)) {
         Ok(agent) => agent,

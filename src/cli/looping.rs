@@ -224,12 +224,12 @@ pub struct Loop {
     /// The worktree.
     #[command(flatten)]
     pub worktree: WorktreeArgs,
-    /// The caps.
-    #[command(flatten)]
-    pub caps: CapArgs,
     /// The sandbox.
     #[command(flatten)]
     pub sandbox: SandboxArgs,
+    /// The caps.
+    #[command(flatten)]
+    pub caps: CapArgs,
     /// Agent command [default: of --agent, or else of the settings]
     ///
     /// swarm runs the first that is set: COMMAND, the command of --agent, that of `agent` under `[ralph_loop]` in the

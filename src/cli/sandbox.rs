@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use swarm_state::model::WorkerName;
+use swarm_state::network::{AllowedHost, parse_hosts};
 use swarm_state::sandbox::{SandboxNet, SandboxWish};
 
 /// The sandbox.
@@ -23,12 +25,39 @@ pub struct SandboxArgs {
     /// Network of the sandbox [default: on]
     #[arg(hide_short_help = true, long, value_name = "NET", value_enum)]
     pub net: Option<Net>,
+    /// Host for --net allow, or a service such as npm (repeatable)
+    ///
+    /// The services are cargo, debian, github, go, npm and pypi. The agent's own API hosts are always allowed. HOST is
+    /// a name, *.NAME for all names below it, or an address, with :PORT if the port is not 80 or 443. A name that leads
+    /// to an address in a private network is refused. `swarm allow` adds hosts to a running worker.
+    #[arg(hide_short_help = true, long, value_name = "HOST", value_parser = HostList::parse)]
+    pub allow_host: Vec<HostList>,
     /// Further path that the sandbox may write (repeatable)
     #[arg(hide_short_help = true, long, value_name = "PATH")]
     pub sandbox_rw: Vec<PathBuf>,
     /// Further path that the sandbox may read (repeatable)
     #[arg(hide_short_help = true, long, value_name = "PATH")]
     pub sandbox_ro: Vec<PathBuf>,
+}
+
+/// The hosts that one value stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostList(pub Vec<AllowedHost>);
+
+impl HostList {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        parse_hosts(text).map(Self)
+    }
+}
+
+/// `swarm allow`
+#[derive(Debug, Args)]
+pub struct Allow {
+    /// Worker name
+    pub name: WorkerName,
+    /// Hosts, or services: cargo, debian, github, go, npm, pypi
+    #[arg(required = true, value_name = "HOST", value_parser = HostList::parse)]
+    pub hosts: Vec<HostList>,
 }
 
 /// [`SandboxWish`] as an option's value.
@@ -64,13 +93,15 @@ pub struct Net(pub SandboxNet);
 
 impl ValueEnum for Net {
     fn value_variants<'a>() -> &'a [Self] {
-        &[Self(SandboxNet::On), Self(SandboxNet::Off)]
+        &[Self(SandboxNet::On), Self(SandboxNet::Off), Self(SandboxNet::Allow)]
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(match self.0 {
-            SandboxNet::On => PossibleValue::new("on").help("The network of this machine"),
-            SandboxNet::Off => PossibleValue::new("off").help("Only the sandbox's own loopback"),
-        })
+        let help = match self.0 {
+            SandboxNet::On => "The network of this machine",
+            SandboxNet::Off => "Only the sandbox's own loopback",
+            SandboxNet::Allow => "The same, and allowed hosts through a proxy",
+        };
+        Some(PossibleValue::new(self.0.as_str()).help(help))
     }
 }

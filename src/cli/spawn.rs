@@ -184,12 +184,12 @@ pub struct Spawn {
     /// The worktree.
     #[command(flatten)]
     pub worktree: WorktreeArgs,
-    /// The caps.
-    #[command(flatten)]
-    pub caps: CapArgs,
     /// The sandbox.
     #[command(flatten)]
     pub sandbox: SandboxArgs,
+    /// The caps.
+    #[command(flatten)]
+    pub caps: CapArgs,
     /// Agent command [default: `command` in the settings]
     #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     pub cmd: Vec<String>,

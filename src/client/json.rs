@@ -68,8 +68,8 @@ pub(super) fn worker(view: &WorkerView) -> Value {
         "started": view.started,
         "tmux": view.tmux,
         "worktree": view.worktree,
-        "tasks": view.tasks,
         "sandbox": view.sandbox,
+        "tasks": view.tasks,
         "metadata": metadata,
     })
 }
@@ -176,7 +176,7 @@ pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     fields.set("proof", proof(report));
     fields.set("stories", story_histories(&report.iterations));
     fields.set("paused_by", paused_by(report.paused_by, report.worker_status));
-    fields.fill(&["outage", "watched"], Value::Null);
+    fields.fill(&["outage", "watched", "sandbox"], Value::Null);
     fields.fill(&["unapproved", "warnings"], json!([]));
     fields.into_value()
 }

@@ -14,13 +14,14 @@ use swarm_state::pattern::Pattern;
 use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
 use swarm_state::rooms::{RoomError, RoomGates};
+use swarm_state::sandbox::SandboxNet;
 use swarm_state::spec::{Prompt, WorktreeSpec};
 use swarm_state::tasks::gate::TaskGate;
 use swarm_state::test_gates::{OwnCanary, ReportFile, TestGates, TestGatesError};
 
 use super::call::request_name;
 use super::context::ClientContext;
-use super::sandbox::sandbox;
+use super::sandbox::{hosts, sandbox};
 use super::task_list::{agent_command, is_parallel, reviewer, task_gate, with_coordinator};
 use super::typed_path::{absolute, directory, prompt_file};
 use crate::cli::{BudgetArgs, CapArgs, GateArgs, OptionLimit, RoomArgs, Spawn};
@@ -65,7 +66,7 @@ pub(super) fn unattended_note(args: &Spawn, settings: &Settings) -> String {
 /// Builds the parameters, and adds warnings for the user.
 pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<String>) -> Result<SpawnParams> {
     let restart = restart(args)?;
-    let sandbox = sandbox(&args.sandbox, &settings.sandbox, args.tasks.ralph_dir.is_some(), warnings)?;
+    let mut sandbox = sandbox(&args.sandbox, &settings.sandbox, args.tasks.ralph_dir.is_some(), warnings)?;
     if !args.ralph.ralph
         && (gates(&args.gates, None)? != Gates::default() || budgets(&args.budgets) != Budgets::default())
     {
@@ -89,6 +90,11 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
     let cmd = command(args, settings)?;
     let profile = profiles::find(&settings.agents, &cmd);
     let cmd = agent_command(&args.tasks, &profile, cmd, sandbox.is_some())?;
+    if let Some(sandbox) = sandbox.as_mut().filter(|sandbox| sandbox.net == SandboxNet::Allow) {
+        let reviewer = ralph.as_ref().and_then(|ralph| ralph.reviewer.as_ref());
+        let agents = [&profile].into_iter().chain(reviewer.map(|reviewer| &reviewer.profile));
+        sandbox.hosts = hosts(&args.sandbox, &settings.sandbox, agents)?;
+    }
     if let Some(ralph) = ralph.as_mut().filter(|_| profile.is_one_shot(&cmd)) {
         ralph.inactivity_timeout = inactivity(args, settings).unwrap_or(ONE_SHOT_INACTIVITY_SECONDS);
     }
@@ -118,8 +124,8 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         restart,
         request: Some(request_name()),
         parent: None,
-        caps: caps(&args.caps, settings, args.ralph.ralph),
         sandbox,
+        caps: caps(&args.caps, settings, args.ralph.ralph),
     };
     if is_parallel(&args.tasks) { with_coordinator(&args.tasks, params) } else { Ok(params) }
 }

@@ -11,3 +11,4 @@ pub(crate) mod input;
 pub(crate) mod iteration;
 pub(crate) mod prompt;
 pub(crate) mod remove_worktree;
+mod sandbox;

@@ -10,6 +10,7 @@ use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode};
 use crate::protocol::{Call, Empty, Named};
 
+pub(crate) mod allow;
 pub(crate) mod attach;
 pub(crate) mod clean;
 pub(crate) mod daemon_status;
@@ -55,6 +56,7 @@ impl Supervisor {
                 Err(error) => reply.refuse(error),
             },
             Call::Send(params) => self.send(params, reply),
+            Call::Allow(params) => reply.answer(self.allow(params, peer)),
             Call::Interrupt(Named { name }) => self.interrupt(&name, reply),
             Call::Eof(Named { name }) => self.eof(&name, reply),
             Call::Clean(params) => self.clean(params, peer, reply),

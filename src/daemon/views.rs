@@ -59,10 +59,10 @@ fn worker(slot: &Slot) -> WorkerView {
         outage: engine.outage().map(|outage| outage.kind),
         raise: limits_to_raise(slot),
         parent: spec.parent.clone(),
+        sandbox: spec.sandbox.as_ref().map(|sandbox| sandbox.kind),
         tasks: tasks(slot),
         caps: spec.caps,
         caps_in_force: wrapper::caps_in_force(&context.run_dir(engine.run())).filter(|_| live),
-        sandbox: spec.sandbox.as_ref().map(|sandbox| sandbox.kind),
     }
 }
 

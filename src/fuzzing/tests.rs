@@ -189,6 +189,7 @@ proptest! {
             end_leftovers: hup,
             caps,
             sandboxed: false,
+proxy: None,
             placeholders: vec![],
         };
         let text = serde_json::to_vec(&launch).unwrap();

@@ -57,7 +57,7 @@ pub struct Launch<'a> {
     pub env: &'a mut BTreeMap<String, String>,
     /// Its working directory.
     pub cwd: &'a Path,
-    /// It runs in a sandbox of swarm, so that the guard need not judge its tool calls.
+    /// It runs in a sandbox of swarm. The guard then need not judge its tool calls.
     pub sandboxed: bool,
 }
 

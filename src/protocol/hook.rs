@@ -3,8 +3,11 @@
 //! Part of [the protocol](super), which says what may change. A call describes what happened, not which event of
 //! which CLI it was: the process in the hook translates that.
 
+use std::net::IpAddr;
+
 use serde::{Deserialize, Serialize};
 use swarm_state::engine::HookSignal;
+use swarm_state::network::AllowedHost;
 
 /// The parameters of `hook`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +58,14 @@ pub enum HookNews {
     },
     /// The agent's context is full and will be compacted.
     ContextSpent,
+    /// The proxy of the sandbox refused a host that is not allowed.
+    HostRefused {
+        /// The host, as `swarm allow` accepts it.
+        host: AllowedHost,
+        /// Its address in a private network, if that is the reason.
+        #[serde(default)]
+        private: Option<IpAddr>,
+    },
     /// The guard stopped a tool call of the agent.
     Denied {
         /// The command or the file, and the class of the danger.
@@ -82,7 +93,7 @@ impl HookNews {
     /// For the engine; `None` for what it does not decide by.
     pub fn heard(&self) -> Option<HookSignal> {
         match self {
-            Self::Session { .. } => None,
+            Self::HostRefused { .. } | Self::Session { .. } => None,
             Self::Prompt => Some(HookSignal::Prompt),
             Self::Working => Some(HookSignal::Working),
             Self::ToolUsed { context } => Some(HookSignal::ToolUsed(*context)),

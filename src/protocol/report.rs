@@ -9,6 +9,7 @@ use swarm_state::gates::{CheckResult, Gates};
 use swarm_state::ignored::IgnoredFiles;
 use swarm_state::ledger::Iteration;
 use swarm_state::model::{LoopStatus, Status, Worktree, is_default};
+use swarm_state::sandbox::SandboxKind;
 
 /// The parameters of `ralph.report`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +87,9 @@ pub struct Report {
     pub cwd: PathBuf,
     /// Its worktree.
     pub worktree: Option<Worktree>,
+    /// The sandbox that it runs in; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxKind>,
     /// The worktree's ignored files, which would be deleted with it; absent if git could not list them in time.
     #[serde(default, skip_serializing_if = "IgnoredFiles::is_empty")]
     pub ignored: IgnoredFiles,

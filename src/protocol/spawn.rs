@@ -67,12 +67,12 @@ pub struct SpawnParams {
     /// The worker that coordinates this one. When it is killed, so is this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<WorkerName>,
-    /// The resource caps; absent for none.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub caps: Caps,
     /// Run it and its checks in this sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxSpec>,
+    /// The resource caps; absent for none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub caps: Caps,
 }
 
 /// The input of the coordinator of `--jobs`, on its standard input.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use swarm_state::caps::{Caps, CapsInForce};
 use swarm_state::ignored::IgnoredFiles;
 use swarm_state::model::{RestartWhen, Status, WorkerName, Worktree, is_default};
+use swarm_state::network::AllowedHost;
 use swarm_state::removal::Permission;
 use swarm_state::sandbox::SandboxKind;
 use swarm_state::tasks::IterationMode;
@@ -93,6 +94,9 @@ pub struct WorkerView {
     /// The worker that coordinates this one; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<WorkerName>,
+    /// The sandbox that it runs in; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxKind>,
     /// The task list that the loop works on; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TaskListView>,
@@ -102,9 +106,6 @@ pub struct WorkerView {
     /// The mechanism of each cap that is in force; absent while no run is alive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caps_in_force: Option<CapsInForce>,
-    /// The sandbox that it runs in; absent without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<SandboxKind>,
 }
 
 /// The task list of a loop, and its work.
@@ -317,4 +318,13 @@ pub struct Sent {
     /// Messages for the user, on stderr.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// The parameters of `allow`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllowParams {
+    /// The worker.
+    pub name: String,
+    /// The hosts to add to its list.
+    pub hosts: Vec<AllowedHost>,
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use swarm_state::sandbox::{Access, Mounts, SandboxNet};
 
-use super::inside::INSIDE_ARGUMENT;
-use super::jail::{Jail, sandbox_dir};
+use super::inside::{INSIDE_ARGUMENT, PROXY_OPTION};
+use super::jail::{Inmate, Jail, sandbox_dir};
 use super::seccomp;
 use crate::error::{Error, ErrorCode, Result};
 use crate::files::write_unsynced;
@@ -145,7 +145,12 @@ fn run(words: &[String]) -> std::io::Result<Output> {
 ///
 /// # Errors
 /// [`ErrorCode::Sandbox`] with bubblewrap's message.
-pub(super) fn argv(jail: &Jail, mounts: &Mounts, cwd: &Path, copies: &[PathBuf]) -> Result<Vec<String>> {
+pub(super) fn argv(
+    jail: &Jail,
+    mounts: &Mounts,
+    inmate: &Inmate<'_>,
+    copies: &[PathBuf],
+) -> Result<Vec<String>> {
     let text = |path: &Path| {
         let text = path.to_str().map(str::to_owned);
         text.ok_or_else(|| {
@@ -154,7 +159,7 @@ pub(super) fn argv(jail: &Jail, mounts: &Mounts, cwd: &Path, copies: &[PathBuf])
     };
     let (mut files, mut words) = (vec![], vec![text(&jail.spec.program)?]);
     words.extend(ISOLATION.iter().chain(&SYSTEM).map(|word| (*word).to_owned()));
-    if jail.spec.net == SandboxNet::Off {
+    if jail.spec.net != SandboxNet::On {
         words.push("--unshare-net".into());
     }
     for (path, access) in mounts.iter() {
@@ -187,12 +192,15 @@ pub(super) fn argv(jail: &Jail, mounts: &Mounts, cwd: &Path, copies: &[PathBuf])
         words.extend(["--file".into(), (*descriptor).into(), text(copied)?]);
         files.push(text(copied)?);
     }
-    words.extend(["--chdir".into(), text(cwd)?]);
+    words.extend(["--chdir".into(), text(inmate.cwd)?]);
     let mut argv: Vec<String> = ["/bin/sh", "-c", SCRIPT, "swarm-sandbox"].map(str::to_owned).to_vec();
     argv.push(files.len().to_string());
     argv.extend(files.into_iter().chain(words));
     prove(&argv)?;
     argv.extend([text(&jail.helper)?, INSIDE_ARGUMENT.into()]);
+    if let Some(dir) = &inmate.proxy {
+        argv.extend([PROXY_OPTION.into(), text(dir)?]);
+    }
     Ok(argv)
 }
 

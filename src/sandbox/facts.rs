@@ -3,7 +3,9 @@
 //! An earlier run may have changed everything in the tree. So no path that starts there is followed: the tree itself
 //! has to be a real directory, and a repository outside of it has to name the tree as its own.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use swarm_state::profiles::Profile;
@@ -97,7 +99,7 @@ pub(super) fn collect(jail: &Jail, inmate: &Inmate<'_>) -> Result<Collected> {
     hide(&mut facts, jail, inmate);
     let mut view = View { typed_home, facts };
     view.show_tools(jail, inmate);
-    let mut placeholders = view.show_state(inmate.profile);
+    let mut placeholders = view.show_state(inmate);
     let mut facts = view.facts;
     for (cache, parts) in CACHES {
         let own = sandbox_dir(&jail.paths).join(&jail.worker).join(cache);
@@ -111,7 +113,7 @@ pub(super) fn collect(jail: &Jail, inmate: &Inmate<'_>) -> Result<Collected> {
     facts.locked.extend(Some(facts.tree.join("swarm.toml")).filter(|file| is_real(file)));
     facts.writable.extend(jail.spec.writable.iter().filter(|path| is_real(path)).cloned());
     placeholders.extend(facts.git.placeholders(&facts.tree));
-    let copies = inmate.profile.map(|profile| copies(profile, &home)).unwrap_or_default();
+    let copies = inmate.profile.map(|profile| copies(profile, &home, inmate.env)).unwrap_or_default();
     Ok(Collected { facts, placeholders, copies })
 }
 
@@ -264,19 +266,22 @@ impl View {
         // These are in swarm's directory, which is hidden and holds nothing that the agent could change.
         let helper_dir = jail.helper.parent().filter(|dir| *dir == jail.paths.helper_dir());
         let helper = helper_dir.unwrap_or(&jail.helper).to_owned();
-        let own = [Some(helper), Some(jail.paths.hook_socket_dir()), inmate.settings.clone()];
+        let hooks = jail.paths.hook_socket_dir();
+        let own = [Some(helper), Some(hooks), inmate.settings.clone(), inmate.proxy.clone()];
         self.facts.readable.extend(own.into_iter().flatten().filter(|path| is_real(path)));
     }
 
     /// Shows the agent's own files, and returns what has to exist in them.
-    fn show_state(&mut self, profile: Option<&Profile>) -> Vec<Placeholder> {
-        let Some(profile) = profile else { return vec![] };
+    fn show_state(&mut self, inmate: &Inmate<'_>) -> Vec<Placeholder> {
+        let Some(profile) = inmate.profile else { return vec![] };
         let mut placeholders = vec![];
         let home = self.typed_home.clone();
-        for path in profile.sandbox.state_readable.iter().filter_map(|text| expand(text, &home)) {
+        for path in profile.sandbox.state_readable.iter().filter_map(|text| expand(text, &home, inmate.env)) {
             self.show(&path);
         }
-        for dir in profile.sandbox.state_dirs.iter().filter_map(|text| expand(text, &home)) {
+        for dir in profile.sandbox.state_dirs.iter().filter_map(|text| expand(text, &home, inmate.env)) {
+            // swarm reads the transcripts in it. If it cannot be made, the agent has none.
+            let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
             let Ok(real) = dir.canonicalize() else { continue };
             if !real.is_dir() || self.facts.home.starts_with(&real) {
                 continue;
@@ -298,16 +303,16 @@ impl View {
 }
 
 /// A path of a profile; `None` if its variable is not set.
-fn expand(text: &str, home: &Path) -> Option<PathBuf> {
+fn expand(text: &str, home: &Path, env: &BTreeMap<String, String>) -> Option<PathBuf> {
     match text.strip_prefix('$') {
-        Some(variable) => std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute()),
+        Some(variable) => env.get(variable).map(PathBuf::from).filter(|path| path.is_absolute()),
         None => Some(home.join(text.strip_prefix("~/")?)),
     }
 }
 
 /// The files of which the agent gets a copy.
-fn copies(profile: &Profile, home: &Path) -> Vec<PathBuf> {
-    let files = profile.sandbox.state_copies.iter().filter_map(|text| expand(text, home));
+fn copies(profile: &Profile, home: &Path, env: &BTreeMap<String, String>) -> Vec<PathBuf> {
+    let files = profile.sandbox.state_copies.iter().filter_map(|text| expand(text, home, env));
     files.map(|file| resolve(&file)).filter(|file| file.is_file()).collect()
 }
 

@@ -70,6 +70,8 @@ pub(crate) struct Inmate<'a> {
     pub(crate) profile: Option<&'a Profile>,
     /// The tree that a room was made from. It may be read.
     pub(crate) origin: Option<&'a Path>,
+    /// The directory of the proxy's socket, for a sandbox with a list of allowed hosts.
+    pub(crate) proxy: Option<PathBuf>,
     /// The settings file that swarm passes to the agent.
     pub(crate) settings: Option<PathBuf>,
     /// Its environment.

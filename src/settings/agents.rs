@@ -40,7 +40,7 @@ pub(super) enum KeyKind {
 }
 
 /// Every key of `[agents.NAME]`, the field of [`Profile`] that it sets, and its type.
-pub(super) const KEYS: [(&str, &str, KeyKind); 37] = [
+pub(super) const KEYS: [(&str, &str, KeyKind); 38] = [
     ("commands", "commands", KeyKind::Texts),
     ("one_shot", "one_shot", KeyKind::Texts),
     ("bare_one_shot", "bare_one_shot", KeyKind::Flag),
@@ -63,6 +63,7 @@ pub(super) const KEYS: [(&str, &str, KeyKind); 37] = [
     ("state_locked", "state_locked", KeyKind::Texts),
     ("state_readable", "state_readable", KeyKind::Texts),
     ("state_copies", "state_copies", KeyKind::Texts),
+    ("hosts", "hosts", KeyKind::Texts),
     ("sandbox_flags", "sandbox_flags", KeyKind::Texts),
     ("sandbox_args", "sandbox_args", KeyKind::Texts),
     ("prompt_via", "interactive_via", KeyKind::Via),

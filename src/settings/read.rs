@@ -1,6 +1,5 @@
 //! Parses one settings file: its keys with their positions, and typed values.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -9,8 +8,7 @@ use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
 use toml::{Spanned, Value};
 
 use crate::duration::parse_duration;
-use crate::error::{Error, Result as CrateResult};
-use crate::files::read_bounded;
+use crate::error::Error;
 use crate::paths::{home, pin};
 
 /// One key in one file.
@@ -365,29 +363,4 @@ impl SettingEntry<'_> {
             }
         }
     }
-}
-
-/// The largest settings file.
-pub(super) const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
-
-/// A file's text; `None` if it is missing and not required.
-pub(super) fn read_file(path: &Path, required: bool) -> CrateResult<Option<String>> {
-    let text = read_bounded(path, MAX_SETTINGS_BYTES).and_then(|bytes| {
-        String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
-    });
-    match text {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if is_absent(&error) && path.is_symlink() => {
-            let message =
-                format!("the settings file '{}' is a link to a file that does not exist", path.display());
-            Err(Error::invalid(message).hint("create that file, or remove the link"))
-        }
-        Err(error) if !required && is_absent(&error) => Ok(None),
-        Err(error) => Err(Error::invalid(format!("cannot read settings file '{}': {error}", path.display()))),
-    }
-}
-
-/// The file does not exist, also because a directory above it is a file.
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

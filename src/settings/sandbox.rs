@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use swarm_state::network::{AllowedHost, parse_hosts};
 use swarm_state::sandbox::{SandboxNet, SandboxWish};
 
 use super::read::{Fault, SettingEntry};
@@ -14,6 +15,8 @@ pub struct SandboxDefaults {
     pub kind: Option<SandboxWish>,
     /// Its network.
     pub net: Option<SandboxNet>,
+    /// Hosts that every sandbox with `--net allow` may reach.
+    pub hosts: Option<Vec<AllowedHost>>,
     /// Paths that every sandbox may write; absolute.
     pub writable: Option<Vec<PathBuf>>,
     /// Paths that every sandbox may read.
@@ -26,6 +29,7 @@ pub struct SandboxDefaults {
 pub(super) const KEYS: &[Key<SandboxDefaults>] = &[
     ("kind", "", |to, entry| set(&mut to.kind, kind(entry))),
     ("net", "\"on\"", |to, entry| set(&mut to.net, net(entry))),
+    ("hosts", "[]", |to, entry| set(&mut to.hosts, hosts(entry))),
     ("writable", "[]", |to, entry| set(&mut to.writable, entry.paths())),
     ("readable", "[]", |to, entry| set(&mut to.readable, entry.paths())),
     ("hidden", "[]", |to, entry| set(&mut to.hidden, entry.paths())),
@@ -38,9 +42,12 @@ fn kind(entry: &SettingEntry<'_>) -> Result<SandboxWish, Fault> {
 }
 
 fn net(entry: &SettingEntry<'_>) -> Result<SandboxNet, Fault> {
-    match entry.text()?.as_str() {
-        "on" => Ok(SandboxNet::On),
-        "off" => Ok(SandboxNet::Off),
-        _ => Err(entry.must_be("\"on\" or \"off\"")),
-    }
+    let text = entry.text()?;
+    let found = SandboxNet::ALL.into_iter().find(|net| net.as_str() == text);
+    found.ok_or_else(|| entry.must_be("\"on\", \"off\" or \"allow\""))
+}
+
+fn hosts(entry: &SettingEntry<'_>) -> Result<Vec<AllowedHost>, Fault> {
+    let parsed = entry.texts()?.iter().map(|text| parse_hosts(text)).collect::<Result<Vec<_>, _>>();
+    parsed.map(|hosts| hosts.concat()).map_err(|error| entry.fault(&error))
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use swarm_state::model::PromptVia;
 use tempfile::TempDir;
 
-use super::read::MAX_SETTINGS_BYTES;
+use super::file::MAX_SETTINGS_BYTES;
 use super::*;
 use crate::files::file_name;
 
@@ -472,6 +472,7 @@ fn the_table_of_keys_covers_the_profile() {
             state_locked: vec!["hooks/".into()],
             state_readable: vec!["~/.agentrc".into()],
             state_copies: vec!["~/.agent.json".into()],
+            hosts: vec!["api.example.org".into()],
             sandbox_flags: vec!["--sandbox".into()],
             sandbox_args: vec!["--no-sandbox".into()],
         },

@@ -15,6 +15,7 @@ use swarm_state::model::is_default;
 
 use crate::files::{sync_dir, write_unsynced};
 use crate::procs::{self, Proc};
+use crate::sandbox::hosts::PaneProxy;
 
 const LAUNCH_FILE: &str = "launch.json";
 /// The launch file after a wrapper took it. A rename decides who gets it: one wrapper, or [`withdraw_launch`]. It
@@ -42,15 +43,18 @@ pub struct LaunchSpec {
     pub stdin: Option<PathBuf>,
     /// Kill the processes that the agent leaves behind.
     pub end_leftovers: bool,
-    /// The caps of all its processes.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub caps: Caps,
     /// The agent runs in a sandbox. It gets a copy of its standard input, because it could write the file.
     #[serde(default)]
     pub sandboxed: bool,
+    /// The proxy of the sandbox.
+    #[serde(default)]
+    pub proxy: Option<PaneProxy>,
     /// Files that exist only for the sandbox, and are deleted at the end.
     #[serde(default)]
     pub placeholders: Vec<PathBuf>,
+    /// The caps of all its processes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub caps: Caps,
 }
 
 impl fmt::Debug for LaunchSpec {

@@ -16,9 +16,10 @@ fn a_launch_is_private_and_read_once() {
         cwd: "/".into(),
         stdin: None,
         end_leftovers: true,
-        caps: Caps { memory: Some(16 << 20), ..Caps::default() },
         sandboxed: false,
+        proxy: None,
         placeholders: vec![],
+        caps: Caps { memory: Some(16 << 20), ..Caps::default() },
     };
     assert!(!format!("{spec:?}").contains("s3cr3t"));
     spec.write(dir.path()).unwrap();
@@ -42,9 +43,10 @@ fn a_withdrawn_launch_starts_nothing() {
         cwd: "/".into(),
         stdin: None,
         end_leftovers: true,
-        caps: Caps::default(),
         sandboxed: false,
+        proxy: None,
         placeholders: vec![],
+        caps: Caps::default(),
     };
     spec.write(dir.path()).unwrap();
     assert!(withdraw_launch(dir.path()));

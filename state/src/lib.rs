@@ -61,6 +61,7 @@
 //! * **book** – swarm's own data about a session loop, in addition to its state file
 //! * **do-it loop** – a session loop on a project's contract instead of a task
 //! * **effect** – an action that the engine requests; **event** – a fact that the daemon reports to it
+//! * **allow list** – the hosts that a sandboxed worker may reach through swarm's **proxy**
 //! * **predecessor** – the Python swarm whose files swarm still reads
 //!
 //! # Reading order
@@ -76,8 +77,8 @@
 //! 7. [`contract`], [`template`], [`ledger`], [`scripts`], [`runners`]: the text of an iteration, its record, the files
 //!    and test runners of its checks
 //! 8. [`session`]: loops within one agent session; [`tasks`]: task lists and the review of their stories
-//! 9. [`guard`]: dangerous tool calls of agents without a sandbox
-//! 9. [`sandbox`]: what the processes of a worker can see and write
+//! 9. [`sandbox`], [`network`]: what the processes of a worker can see, write and reach; [`guard`]: dangerous tool
+//!    calls of agents without a sandbox
 //! 10. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing
 //!     worktrees
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
@@ -88,8 +89,9 @@ pub mod model;
 
 pub mod spec;
 
-pub mod caps;
 pub mod sandbox;
+
+pub mod caps;
 
 pub mod engine;
 
@@ -114,6 +116,8 @@ pub mod screen;
 pub mod delivery;
 
 pub mod profiles;
+
+pub mod network;
 
 pub mod reconcile;
 

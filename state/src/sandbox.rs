@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::model::is_default;
+use crate::network::AllowedHost;
 
 /// A program that builds sandboxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +68,22 @@ pub enum SandboxNet {
     On,
     /// Only the sandbox's own loopback.
     Off,
+    /// The same, and the allowed hosts through a proxy of swarm.
+    Allow,
+}
+
+impl SandboxNet {
+    /// All values.
+    pub const ALL: [Self; 3] = [Self::On, Self::Off, Self::Allow];
+
+    /// Its word, as `--net` and the settings accept it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Off => "off",
+            Self::Allow => "allow",
+        }
+    }
 }
 
 /// The sandbox that a worker was spawned with. All paths are absolute and without symbolic links.
@@ -79,6 +96,9 @@ pub struct SandboxSpec {
     /// Its network.
     #[serde(default, skip_serializing_if = "is_default")]
     pub net: SandboxNet,
+    /// The hosts that it may reach with [`SandboxNet::Allow`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<AllowedHost>,
     /// Further paths that it may write.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writable: Vec<PathBuf>,

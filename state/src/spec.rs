@@ -84,12 +84,12 @@ pub struct WorkerSpec {
     /// The worker that coordinates this one. When it is killed, so is this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<WorkerName>,
-    /// Its resource caps.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub caps: Caps,
     /// The sandbox that it and its checks run in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxSpec>,
+    /// Its resource caps.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub caps: Caps,
 }
 
 impl WorkerSpec {
@@ -115,8 +115,8 @@ impl WorkerSpec {
             ralph: None,
             restart: None,
             parent: None,
-            caps: Caps::default(),
             sandbox: None,
+            caps: Caps::default(),
         }
     }
 }

@@ -64,7 +64,8 @@ const VERBS: [(&str, &str); 36] = [
 const LINES: [&str; 7] = ["clean", "events", "kill", "ralph pause", "ralph resume", "send", "wait"];
 
 /// Verbs that print nothing that a program would read.
-const WITHOUT_JSON: [&str; 21] = [
+const WITHOUT_JSON: [&str; 22] = [
+    "allow",
     "attach",
     "completions",
     "config check",

@@ -44,6 +44,7 @@ mod inventory;
 mod json;
 mod lost;
 mod names;
+mod network;
 mod outputs;
 mod phases;
 mod places;

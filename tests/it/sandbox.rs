@@ -10,13 +10,14 @@ use crate::world::World;
 
 mod escapes;
 mod git;
+mod hooks;
 mod works;
 
 /// A row of a table: its name, and a shell script.
 type Row = (&'static str, &'static str);
 
 /// Whether a sandbox can be built here. In CI it can; elsewhere the tests print that they did not run.
-pub(super) fn is_here(world: &World) -> bool {
+pub(crate) fn is_here(world: &World) -> bool {
     let doctor = world.swarm(&["doctor", "--format", "json"]).json();
     let check =
         doctor["checks"].as_array().unwrap().iter().find(|check| check["check"] == "sandbox").unwrap();

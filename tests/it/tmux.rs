@@ -70,9 +70,10 @@ impl World {
             cwd: self.dir.path().to_owned(),
             stdin: None,
             end_leftovers: true,
-            caps: swarm_state::caps::Caps::default(),
             sandboxed: false,
+            proxy: None,
             placeholders: vec![],
+            caps: swarm_state::caps::Caps::default(),
         };
         edit(&mut spec);
         spec.write(&dir).unwrap();

@@ -223,8 +223,8 @@ fn as_spawn(
         gates,
         budgets: budgets(args.budgets, &settings.ralph_loop, &known, warnings),
         worktree: args.worktree,
-        caps: args.caps,
         sandbox: args.sandbox,
+        caps: args.caps,
         cmd,
     })
 }

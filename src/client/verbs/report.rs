@@ -167,6 +167,7 @@ fn summary(report: &Report, used: &str, since: Option<DateTime<FixedOffset>>) ->
         let time = |seconds: f64| duration(seconds as u64, " ");
         lines.push(format!("agent: {}, checks: {}", time(agent_seconds(&report.iterations)), time(checks)));
     }
+    lines.extend(report.sandbox.map(|kind| format!("sandbox: {}", kind.as_str())));
     if report.outages > 0 {
         let lost = duration(report.outage_seconds as u64, " ");
         lines.push(format!("{}, {lost} lost", counted(u64::from(report.outages), "outage")));

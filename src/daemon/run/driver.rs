@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use swarm_state::engine::{Effect, Ended, Event, SpawnError};
 use swarm_state::model::{Pane, PromptVia, Run, Worktree};
-use swarm_state::profiles::Profile;
 use swarm_state::spec::{Prompt, WorkerSpec};
 use swarm_state::tasks::gate::TaskGate;
 use tokio::sync::mpsc;
@@ -19,12 +18,11 @@ use crate::daemon::crash;
 use crate::daemon::messages::{IterationInfo, Job, RunReport, SharedReader};
 use crate::daemon::run::context::RunContext;
 use crate::daemon::run::hook_reports::HookRecord;
-use crate::daemon::run::{delivery, exit, finish, input, iteration, remove_worktree};
+use crate::daemon::run::{delivery, exit, finish, input, iteration, remove_worktree, sandbox};
 use crate::error::{Error, ErrorCode, Result, sentence};
 use crate::hooks::passed::Launch;
 use crate::loops::refuse_uncommitted_list;
 use crate::protocol::{Empty, Sent, StoriesPlan};
-use crate::sandbox::{Inmate, Jail};
 use crate::tmux::{Health, NewWindow};
 use crate::wrapper::{self, LaunchSpec};
 use crate::{git, procs};
@@ -209,9 +207,7 @@ async fn spawn(
     }
     launch.env.insert("SWARM_RUN".into(), run.to_string());
     pass_hooks(context, spec, &dir, &mut launch);
-    if let Some(jail) = context.jail(spec) {
-        launch = enter_sandbox(jail, spec.profile.clone(), &dir, launch).await.map_err(other)?;
-    }
+    launch = sandbox::enter(context, (spec, run), &dir, launch).await.map_err(other)?;
     if let (Some(iteration), Some(prompt)) = (iteration, &prompt) {
         let kept = context.store.write_iteration_file(&context.name, iteration.number, "contract.md", prompt);
         kept.map_err(other)?;
@@ -381,40 +377,8 @@ fn launch_spec(
     if sandboxed {
         argv = spec.profile.command_without_sandbox(&argv);
     }
-    Ok(LaunchSpec {
-        argv,
-        env,
-        cwd: cwd.to_owned(),
-        stdin,
-        end_leftovers,
-        caps: spec.caps,
-        sandboxed,
-        placeholders: vec![],
-    })
-}
-
-/// Puts the agent into its sandbox.
-async fn enter_sandbox(
-    jail: Jail,
-    profile: Profile,
-    dir: &Path,
-    mut launch: LaunchSpec,
-) -> Result<LaunchSpec> {
-    let settings = dir.join(crate::hooks::passed::SETTINGS_FILE);
-    let entering = tokio::task::spawn_blocking(move || {
-        let entrance = jail.open(Inmate {
-            cwd: &launch.cwd,
-            tree: None,
-            profile: Some(&profile),
-            origin: None,
-            settings: Some(settings),
-            env: &mut launch.env,
-        })?;
-        launch.argv.splice(0..0, entrance.argv);
-        launch.placeholders = entrance.placeholders;
-        Ok(launch)
-    });
-    entering.await.map_err(|e| Error::system("cannot prepare the sandbox", e))?
+    let (cwd, caps, placeholders) = (cwd.to_owned(), spec.caps, vec![]);
+    Ok(LaunchSpec { argv, env, cwd, stdin, end_leftovers, caps, sandboxed, proxy: None, placeholders })
 }
 
 /// Passes swarm's hooks to the agent. Without hooks, swarm relies on the screen alone.

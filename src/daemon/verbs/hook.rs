@@ -31,6 +31,18 @@ impl Supervisor {
         if !is_from_below(slot, peer?).unwrap_or_else(is_known) {
             return None;
         }
+        if let HookNews::HostRefused { host, private } = &params.news {
+            let message = match private {
+                None => {
+                    format!("the sandbox refused the host {host}; to allow it: swarm allow {name} {host}")
+                }
+                Some(address) => {
+                    format!("the sandbox refused the host {host}: {address} is in a private network")
+                }
+            };
+            self.notify(&name, Entry::Warning { message });
+            return Some(());
+        }
         let told = known.with(params)?;
         if told != known {
             told.keep(&dir);
@@ -67,7 +79,8 @@ fn is_from_below(slot: &Slot, peer: i32) -> Option<bool> {
         return Some(false);
     };
     let line = procs::ancestors(peer);
-    (!line.is_empty()).then(|| line.contains(&pane.pid))
+    // The wrapper itself reports what its proxy refused.
+    (!line.is_empty()).then(|| peer == pane.pid || line.contains(&pane.pid))
 }
 
 /// Whether a report counts for a command that does one task: such a command exits by itself after its turn.

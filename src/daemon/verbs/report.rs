@@ -106,6 +106,7 @@ fn outline(slot: &Slot, now: Now) -> Result<Report> {
         snapshots: loop_run.reference(0).trim_end_matches('0').trim_end_matches('/').to_owned(),
         cwd: loop_run.cwd,
         worktree: slot.worktree.clone(),
+        sandbox: slot.spec.sandbox.as_ref().map(|sandbox| sandbox.kind),
         ignored: IgnoredFiles::default(),
         raise: limits_to_raise(slot),
     })

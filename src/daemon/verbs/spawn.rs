@@ -98,8 +98,8 @@ impl Supervisor {
             }),
             restart: params.restart,
             parent: params.parent,
-            caps: params.caps,
             sandbox: params.sandbox,
+            caps: params.caps,
         }
     }
 

@@ -24,6 +24,9 @@ pub struct SandboxProfile {
     /// Files of which the agent gets a copy: it may change the copy, which is forgotten.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub state_copies: Vec<String>,
+    /// Hosts that the agent needs, for `--net allow`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
     /// Options of the CLI for its own sandbox, which are removed: one that ends in `=` has a value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sandbox_flags: Vec<String>,
@@ -34,6 +37,7 @@ pub struct SandboxProfile {
 
 pub(super) fn claude() -> SandboxProfile {
     SandboxProfile {
+        hosts: words(&["api.anthropic.com", "console.anthropic.com", "platform.claude.com", "claude.ai"]),
         state_dirs: words(&["~/.claude", "$CLAUDE_CONFIG_DIR"]),
         state_locked: words(&[
             "settings.json",
@@ -52,6 +56,7 @@ pub(super) fn claude() -> SandboxProfile {
 
 pub(super) fn codex() -> SandboxProfile {
     SandboxProfile {
+        hosts: words(&["api.openai.com", "chatgpt.com", "auth.openai.com"]),
         state_dirs: words(&["~/.codex", "$CODEX_HOME"]),
         state_locked: words(&["config.toml", "AGENTS.md", "hooks.json", "prompts/", "rules/", "skills/"]),
         sandbox_flags: words(&["--sandbox=", "-s=", "--full-auto"]),
@@ -62,6 +67,7 @@ pub(super) fn codex() -> SandboxProfile {
 
 pub(super) fn opencode() -> SandboxProfile {
     SandboxProfile {
+        hosts: words(&["opencode.ai", "models.dev", "api.anthropic.com", "api.openai.com"]),
         state_dirs: words(&["~/.local/share/opencode", "~/.local/state/opencode"]),
         state_locked: words(&["bin/"]),
         state_readable: words(&["~/.config/opencode", "~/.opencode"]),
@@ -72,6 +78,7 @@ pub(super) fn opencode() -> SandboxProfile {
 /// Gemini CLI and its relatives.
 pub(super) fn gemini(dir: &str) -> SandboxProfile {
     SandboxProfile {
+        hosts: words(&["*.googleapis.com", "accounts.google.com"]),
         state_dirs: words(&[dir]),
         state_locked: words(&["settings.json", "GEMINI.md", "QWEN.md", "commands/", "extensions/"]),
         sandbox_flags: words(&["--sandbox", "-s"]),
@@ -81,6 +88,7 @@ pub(super) fn gemini(dir: &str) -> SandboxProfile {
 
 pub(super) fn aider() -> SandboxProfile {
     SandboxProfile {
+        hosts: words(&["api.anthropic.com", "api.openai.com", "openrouter.ai"]),
         state_dirs: words(&["~/.aider"]),
         state_readable: words(&["~/.aider.conf.yml", "~/.aider.model.settings.yml"]),
         ..SandboxProfile::default()

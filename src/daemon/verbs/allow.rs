@@ -1,0 +1,47 @@
+//! `allow`: let a sandboxed worker reach further hosts, at once and in later runs.
+
+use std::sync::Arc;
+
+use swarm_state::sandbox::SandboxNet;
+
+use crate::daemon::caller::refuse_own;
+use crate::daemon::supervisor::Supervisor;
+use crate::error::{Error, ErrorCode, Result};
+use crate::protocol::{AllowParams, Empty};
+use crate::sandbox::hosts::write_hosts;
+
+impl Supervisor {
+    pub(crate) fn allow(&mut self, params: AllowParams, peer: Option<i32>) -> Result<Empty> {
+        let (name, slot) = self.find(&params.name)?;
+        refuse_own(slot, peer, "allow hosts to itself")?;
+        let before = Arc::clone(&slot.spec);
+        let Some(slot) = self.slots.get_mut(&name) else { return Ok(Empty {}) };
+        let spec = Arc::make_mut(&mut slot.spec);
+        let Some(sandbox) = spec.sandbox.as_mut().filter(|sandbox| sandbox.net == SandboxNet::Allow) else {
+            let message = format!("worker '{name}' has no list of allowed hosts");
+            return Err(
+                Error::new(ErrorCode::Conflict, message).hint("only a worker with --net allow has one")
+            );
+        };
+        for host in params.hosts {
+            if !sandbox.hosts.contains(&host) {
+                sandbox.hosts.push(host);
+            }
+        }
+        let hosts = sandbox.hosts.clone();
+        self.save(&name);
+        let Some(slot) = self.slots.get_mut(&name) else { return Ok(Empty {}) };
+        if slot.saving.is_unsaved() {
+            let message = format!("nothing was changed: {}", slot.saving.error_text());
+            let fix = format!("{}, then retry", slot.saving.fix());
+            slot.spec = before;
+            return Err(Error::new(ErrorCode::System, message).hint(fix));
+        }
+        let dir = slot.driver.context.run_dir(slot.engine.run());
+        if slot.engine.has_pane() {
+            write_hosts(&dir, &hosts)
+                .map_err(|error| Error::system("cannot write the hosts for the running agent", error))?;
+        }
+        Ok(Empty {})
+    }
+}
