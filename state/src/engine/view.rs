@@ -80,14 +80,16 @@ impl Worker {
         match &self.phase {
             Phase::Stopped { reason } => {
                 // These reasons do not contain the last failure.
-                let failure = match reason {
+                let is_silent = matches!(
+                    reason,
                     StopReason::Failures(_)
-                    | StopReason::MaxIterations
-                    | StopReason::AllFailed
-                    | StopReason::Unverified => self.failure(),
-                    StopReason::GaveUp(_) => self.restarts.as_ref().and_then(|of| of.last_end.clone()),
-                    _ => None,
-                };
+                        | StopReason::MaxIterations
+                        | StopReason::AllFailed
+                        | StopReason::Unverified
+                );
+                let last_end = || self.restarts.as_ref()?.last_end.clone();
+                let given_up = if matches!(reason, StopReason::GaveUp(_)) { last_end() } else { None };
+                let failure = if is_silent { self.failure() } else { given_up };
                 Some(Cause::Stopped { reason: reason.clone(), failure })
             }
             Phase::Lost => Some(Cause::Lost),
