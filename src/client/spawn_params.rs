@@ -76,16 +76,7 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
     if ralph.as_ref().is_some_and(|r| r.max_iterations > 50) {
         warnings.push("high iteration count (>50) may consume significant resources".to_owned());
     }
-    let prompt = match (&ralph, &args.prompt.prompt, &args.prompt.prompt_file) {
-        (Some(_), Some(_), _) => {
-            let message = "--prompt cannot be used with --ralph: a loop reads its prompt from a file before each iteration";
-            return Err(Error::usage(message).hint("--prompt-file FILE"));
-        }
-        (Some(ralph), None, _) => Prompt::File(ralph.prompt_file.clone()),
-        (None, Some(text), _) => Prompt::Text(text.clone()),
-        (None, None, Some(file)) => Prompt::File(prompt_file(file)?),
-        (None, None, None) => Prompt::None,
-    };
+    let prompt = prompt(args, ralph.as_ref())?;
     let cmd = command(args, settings)?;
     let profile = profiles::find(&settings.agents, &cmd);
     let cmd = agent_command(&args.tasks, &profile, cmd, sandbox.is_some())?;
@@ -124,6 +115,20 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         caps: caps(&args.caps, settings, args.ralph.ralph),
     };
     if is_parallel(&args.tasks) { with_coordinator(&args.tasks, params) } else { Ok(params) }
+}
+
+/// The prompt of the command line.
+fn prompt(args: &Spawn, ralph: Option<&RalphParams>) -> Result<Prompt> {
+    Ok(match (ralph, &args.prompt.prompt, &args.prompt.prompt_file) {
+        (Some(_), Some(_), _) => {
+            let message = "--prompt cannot be used with --ralph: a loop reads its prompt from a file before each iteration";
+            return Err(Error::usage(message).hint("--prompt-file FILE"));
+        }
+        (Some(ralph), None, _) => Prompt::File(ralph.prompt_file.clone()),
+        (None, Some(text), _) => Prompt::Text(text.clone()),
+        (None, None, Some(file)) => Prompt::File(prompt_file(file)?),
+        (None, None, None) => Prompt::None,
+    })
 }
 
 /// The warning for a promise that the output of one of the agent's tools could contain too.

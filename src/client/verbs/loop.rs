@@ -20,7 +20,7 @@ use crate::cli::{
 };
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, Spawned};
-use crate::settings::{LoopDefaults, Settings};
+use crate::settings::Settings;
 
 /// The maximum of iterations where neither the command line nor the settings give one.
 const DEFAULT_ITERATIONS: u32 = 25;
@@ -112,10 +112,13 @@ fn spec_file(typed: &Path) -> Result<PathBuf> {
 /// Adds the budgets of the settings to those of the command line.
 fn budgets(
     typed: BudgetArgs,
-    defaults: &LoopDefaults,
-    agent: &Profile,
+    settings: &Settings,
+    agent: Option<&Profile>,
+    cmd: &[String],
     warnings: &mut Vec<String>,
 ) -> BudgetArgs {
+    let defaults = &settings.ralph_loop;
+    let agent = agent.cloned().unwrap_or_else(|| profiles::find(&settings.agents, cmd));
     let sees_context = agent.hooks != HookStyle::Off;
     if !sees_context && typed.max_context.is_none() && defaults.max_context.is_some() {
         let name = &agent.name;
@@ -186,7 +189,6 @@ fn as_spawn(
         gates.promise.get_or_insert_with(|| tag.to_owned());
     }
     let cmd = command(args.cmd, args.model, agent, settings)?;
-    let known = agent.cloned().unwrap_or_else(|| profiles::find(&settings.agents, &cmd));
     Ok(Spawn {
         name: args.name,
         cwd: args.cwd,
@@ -221,7 +223,7 @@ fn as_spawn(
         },
         tasks: TaskListArgs::default(),
         gates,
-        budgets: budgets(args.budgets, &settings.ralph_loop, &known, warnings),
+        budgets: budgets(args.budgets, settings, agent, &cmd, warnings),
         worktree: args.worktree,
         sandbox: args.sandbox,
         caps: args.caps,
