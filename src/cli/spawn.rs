@@ -315,7 +315,7 @@ pub struct CapArgs {
     /// Maximum CPU time of all processes, in CPUs, such as 1.5
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = limit(parse_cpus))]
     pub cpus: Option<OptionLimit<u32>>,
-    /// Maximum number of processes and threads, at least 4
+    /// Maximum number of processes and threads, at least 5
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = limit(parse_pids))]
     pub pids: Option<OptionLimit<u32>>,
 }

@@ -170,7 +170,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         "[limits]\npids = 3",
-        "c.toml:2: 'limits.pids' must be a whole number, 4 to 4194304 (an agent in a sandbox that runs one command has 4 processes)",
+        "c.toml:2: 'limits.pids' must be a whole number, 5 to 4194304 (an agent in a sandbox that runs one command has up to 5 processes)",
     ),
     ("[limits]\npressure = 101", "c.toml:2: 'limits.pressure' must be a whole number, 1 to 100"),
     ("[tmux]\nsize = \"1x1\"", "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 1000x500)"),

@@ -17,8 +17,8 @@ const MAX_MEMORY_BYTES: u64 = 1 << 60;
 /// The largest number of CPUs.
 const MAX_CPUS: f64 = 4096.0;
 
-/// The smallest number of processes: the agent, the two of its sandbox, and one command of the agent.
-pub const MIN_PIDS: u32 = 4;
+/// The smallest number of processes: the agent, two of its sandbox, one of its network, and one command.
+pub const MIN_PIDS: u32 = 5;
 
 /// The largest number of processes: Linux has no larger pid.
 pub const MAX_PIDS: u32 = 1 << 22;
@@ -28,7 +28,7 @@ pub const MEMORY_FORM: &str = "a size of 16M to 1048576T, such as 200M, 1.5G or 
 
 /// The values that `--pids` accepts, for messages.
 pub const PIDS_FORM: &str =
-    "a whole number, 4 to 4194304 (an agent in a sandbox that runs one command has 4 processes)";
+    "a whole number, 5 to 4194304 (an agent in a sandbox that runs one command has up to 5 processes)";
 
 /// The values that `--cpus` accepts, for messages.
 pub const CPUS_FORM: &str = "a number of CPUs from 0.01 to 4096, such as 1.5";
@@ -225,12 +225,11 @@ mod tests {
     #[test]
     fn an_agent_can_start_with_the_smallest_number_of_processes() {
         for (text, pids) in
-            [("3", None), ("4", Some(4)), ("4194304", Some(MAX_PIDS)), ("4194305", None), ("x", None)]
+            [("4", None), ("5", Some(5)), ("4194304", Some(MAX_PIDS)), ("4194305", None), ("x", None)]
         {
             assert_eq!(parse_pids(text).ok(), pids, "{text}");
         }
-        let form =
-            "give a whole number, 4 to 4194304 (an agent in a sandbox that runs one command has 4 processes)";
+        let form = "give a whole number, 5 to 4194304 (an agent in a sandbox that runs one command has up to 5 processes)";
         assert_eq!(parse_pids("1").unwrap_err(), form);
     }
 

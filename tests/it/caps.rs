@@ -126,10 +126,10 @@ fn a_child_killed_in_an_iteration_is_a_warning_of_the_iteration() {
 fn the_smallest_limit_of_processes_lets_an_agent_work() {
     let w = World::new();
     let _ = w
-        .spawn_sh("few", &["--pids", "3"], "exit 3")
+        .spawn_sh("few", &["--pids", "4"], "exit 3")
         .code(2)
-        .warns("give a whole number, 4 to 4194304 (an agent");
-    let _ = w.spawn_sh("few", &["--pids", "4"], "/bin/true && exit 3").ok();
+        .warns("give a whole number, 5 to 4194304 (an agent");
+    let _ = w.spawn_sh("few", &["--pids", "5"], "/bin/true && exit 3").ok();
     assert_eq!(w.until_ended("few")["reason"], "exit status 3");
 }
 
