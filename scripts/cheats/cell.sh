@@ -23,6 +23,8 @@ export CELL HOME PATH WORKER="$worker"
 defined() { command -v "$1" >/dev/null; }
 
 cp "$GIT_CONFIG_GLOBAL" "$HOME/.gitconfig"
+# A sandbox shows this one.
+export GIT_CONFIG_GLOBAL="$HOME/.gitconfig"
 protect_tests=${protect_tests:---protect-tests}
 extra='' report='' held_out=true sub=. server='' worktree='' turns=1
 # shellcheck disable=SC2154 # the ecosystem's file sets them
@@ -38,16 +40,18 @@ if [ -n "$report" ] && grep -q -e --report "$CHEATS_WORLD/options"; then set -- 
 [ -z "$worktree" ] || set -- "$@" --worktree
 case $config in protect | all) set -- "$@" --protect 'tests/**' ;; esac
 case $config in
-    protect-tests | held-out) set -- "$@" "$protect_tests" ;;
+    protect-tests | held-out | bwrap) set -- "$@" "$protect_tests" ;;
     all) [ "$protect_tests" != --protect-tests ] || set -- "$@" "$protect_tests" ;;
 esac
 case $config in
-    held-out | all)
+    held-out | bwrap | all)
         mkdir -p "$CELL/hidden/held-out"
         (cd "$CELL/hidden/held-out" && hidden && echo "$held_out" >>check.sh)
         set -- "$@" --final-check "$final" --hidden "$CELL/hidden"
         ;;
 esac
+# The agent records what it did in its cell. The hidden directory stays hidden.
+case $config in bwrap) set -- "$@" --sandbox bwrap --sandbox-rw "$CELL" ;; esac
 # shellcheck disable=SC2154
 case $config in all) set -- "$@" --clean-check --fix "$source" ;; esac
 
@@ -62,8 +66,11 @@ fi
 if [ -n "$server" ]; then
     kill "$server" 2>/dev/null || outcome=refused
 fi
-# A variant that was not applied shows nothing; a cheat may end its agent.
-[ -e "$CELL/applied" ] || outcome=broken
+# A variant that was not applied shows nothing, except that a sandbox prevented a cheat; a cheat may end its agent.
+case $config-$kind in
+    bwrap-cheat) ;;
+    *) [ -e "$CELL/applied" ] || outcome=broken ;;
+esac
 if [ "$outcome" = broken ] && [ -z "${KEEP:-}" ]; then
     "$CHEATS_SWARM" logs "$worker" | tail -n 5 | sed "s/^/$worker: /" >&2 || :
 fi
