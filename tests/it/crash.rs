@@ -7,7 +7,6 @@
 //! temporary file is left.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -137,15 +136,12 @@ const WORKTREE: Story = Story {
     },
 };
 
-/// A loop that cannot start: a git hook removes its prompt when the worktree is made. In the end there is either
-/// nothing, or a record that names the worktree.
+/// A loop that cannot start, which is known only after the worktree was made: its prompt cannot be an argument. In the
+/// end there is either nothing, or a record that names the worktree.
 const DISCARDED: Story = Story {
     live: |world| {
         let repo = world.repo("repo");
-        world.write("PROMPT.md", "go\n");
-        let hook = repo.join(".git/hooks/post-checkout");
-        std::fs::write(&hook, format!("#!/bin/sh\nrm -f {}/PROMPT.md\n", world.work().display())).unwrap();
-        std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::write(world.work().join("PROMPT.md"), b"go \xff\n").unwrap();
         let (prompt, repo) = (world.work().join("PROMPT.md"), repo.to_str().unwrap());
         let flags = [
             "--cwd",
@@ -154,6 +150,8 @@ const DISCARDED: Story = Story {
             "--ralph",
             "--prompt-file",
             prompt.to_str().unwrap(),
+            "--prompt-via",
+            "arg",
             "-n",
             "1",
             "-d",
