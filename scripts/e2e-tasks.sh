@@ -6,7 +6,7 @@
 #   scripts/e2e-tasks.sh [CLI...]     claude, claude-tui, codex, codex-tui, reviewer, plan [default: all]
 #
 # `claude` and `codex` run once for each iteration (-p, exec), the other two are interactive. In `reviewer`, `claude -p`
-# reviews the work of `codex exec`. `plan` runs `swarm ralph plan` and the plugin's skill in Claude Code. Everything else is
+# reviews the work of `codex exec`. The agents run in the default sandbox, if one can be built here. `plan` runs `swarm ralph plan` and the plugin's skill in Claude Code. Everything else is
 # as in e2e-sessions.sh. No command has an option about permissions: swarm adds it.
 #
 # A result has the exit status, the state and the reviews of each story, the mode of each iteration (`undone` if swarm
@@ -66,7 +66,8 @@ stories() { # NAME [OPTIONS...] -- COMMAND...
     name=$1
     shift
     code=0
-    (cd "$dir" && timeout -k 5 240 "$SWARM" spawn --name "$name" --ralph --ralph-dir ralph --inactivity-timeout 200 "$@") \
+    (cd "$dir" && timeout -k 5 240 "$SWARM" spawn --name "$name" --ralph --ralph-dir ralph --sandbox-ro "$work/story" \
+        --inactivity-timeout 200 "$@") \
         </dev/null >"$work/$name.out" 2>&1 || code=$?
     "$SWARM" report "$name" --format json >"$work/$name.json" 2>/dev/null || echo '{}' >"$work/$name.json"
     "$SWARM" logs "$name" --history </dev/null >"$work/$name.screen" 2>&1 || :
@@ -152,7 +153,7 @@ root_cases() {
     stderr=$(cd "$dir" && env -u IS_SANDBOX claude -p --dangerously-skip-permissions hi </dev/null 2>&1) && code=0 || code=$?
     row 'claude -p' 'root without IS_SANDBOX: the CLI' 'exit 1, refused' \
         "exit $code$(printf %s "$stderr" | grep -q 'cannot be used with root' && echo ', refused')"
-    stderr=$(cd "$dir" && env -u IS_SANDBOX "$SWARM" spawn --name root --ralph --ralph-dir ralph -- claude -p 2>&1) && code=0 ||
+    stderr=$(cd "$dir" && env -u IS_SANDBOX "$SWARM" spawn --name root --ralph --ralph-dir ralph --sandbox none -- claude -p 2>&1) && code=0 ||
         code=$?
     row 'claude -p' 'root without IS_SANDBOX: swarm' 'exit 1, hint' \
         "exit $code$(printf %s "$stderr" | grep -q 'hint: .*set IS_SANDBOX=1' && echo ', hint')"

@@ -14,7 +14,7 @@ use crate::shell::quote;
 
 /// The result of a search for a program.
 pub(crate) enum Lookup {
-    Runnable,
+    Runnable(PathBuf),
     /// This file may not be executed.
     NotExecutable(PathBuf),
     Directory,
@@ -29,8 +29,8 @@ pub(crate) fn look_up(program: &str, cwd: &Path, path: &str) -> Lookup {
     } else {
         std::env::split_paths(path).map(|dir| cwd.join(dir).join(program)).collect()
     };
-    if candidates.iter().any(|file| file.is_file() && access(file, AccessFlags::X_OK).is_ok()) {
-        return Lookup::Runnable;
+    if let Some(file) = candidates.iter().find(|file| is_executable(file)) {
+        return Lookup::Runnable(file.clone());
     }
     // A directory on the PATH with this name is not meant.
     match candidates.into_iter().find(|file| if is_named { file.exists() } else { file.is_file() }) {
@@ -38,6 +38,10 @@ pub(crate) fn look_up(program: &str, cwd: &Path, path: &str) -> Lookup {
         Some(found) => Lookup::NotExecutable(found),
         None => Lookup::Missing,
     }
+}
+
+fn is_executable(file: &Path) -> bool {
+    file.is_file() && access(file, AccessFlags::X_OK).is_ok()
 }
 
 /// The place in which a command of a gate is looked up.
@@ -76,7 +80,7 @@ impl GateCommand<'_> {
             Ok(Some(message(&format!("{file} does not exist yet; the agent has to write it"))))
         };
         match self.find(program, path) {
-            Lookup::Runnable => {
+            Lookup::Runnable(_) => {
                 let is_missing = |file: &&str| matches!(self.find(file, path), Lookup::Missing);
                 let script = script(command).filter(|file| !self.cwd.join(file).exists());
                 let script = script.filter(|file| self.hidden.is_none_or(|dir| !dir.join(file).exists()));

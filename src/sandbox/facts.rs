@@ -257,7 +257,7 @@ impl View {
             if let Ok(real) = file.canonicalize()
                 && real != *file
             {
-                self.show(real.parent().unwrap_or(&real));
+                self.show(&package_of(&real));
             }
         }
         if let Some(Ok(GitPlace::Linked { common, .. })) = inmate.origin.map(repository) {
@@ -332,4 +332,14 @@ fn seed(from: &Path, to: &Path, parts: &[&str]) {
             _ => Ok(()),
         };
     }
+}
+
+/// The directory with a program's other files: the outermost `node_modules`, the directory above `bin`, or its own.
+fn package_of(program: &Path) -> PathBuf {
+    let is_named = |dir: &Path, name: &str| dir.file_name().is_some_and(|found| found == name);
+    let modules = program.ancestors().filter(|dir| is_named(dir, "node_modules"));
+    let own = program.parent().unwrap_or(program);
+    // `~/.local` has much more than one program.
+    let above = own.parent().filter(|dir| is_named(own, "bin") && !is_named(dir, ".local"));
+    modules.last().or(above).unwrap_or(own).to_owned()
 }

@@ -40,3 +40,8 @@ pub fn find(table: &[Profile], cmd: &[String]) -> Profile {
         .or_else(|| by_name("generic"))
         .unwrap_or_default()
 }
+
+/// The word of a command that names its program: behind `env` with its options and assignments.
+pub fn program_word(cmd: &[String]) -> Option<&String> {
+    cmd.get(program(cmd))
+}

@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use swarm_state::model::{Run, WorkerName};
+use swarm_state::profiles::program_word;
 use swarm_state::spec::WorkerSpec;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
+use crate::checks::program::{Lookup, look_up};
 use crate::daemon::helper::Helper;
 use crate::daemon::messages::{Input, RunReport};
 use crate::error::Result;
@@ -97,6 +99,10 @@ impl RunContext {
         let mut jail = Jail::new(sandbox, self.name.as_str(), self.store.paths(), self.helper.path());
         jail.tmux_socket = spec.tmux_socket.as_ref().map(|_| self.tmux.socket_path());
         jail.named = named_files(spec.cmd.iter().map(String::as_str));
+        let reviewer = spec.ralph.as_ref().and_then(|ralph| Some(ralph.reviewer.as_ref()?.cmd.as_slice()));
+        for cmd in [spec.cmd.as_slice()].into_iter().chain(reviewer) {
+            jail.named.extend(program_of(cmd, spec));
+        }
         if let Some(gates) = spec.ralph.as_ref().map(|ralph| &ralph.gates) {
             // The agent may not see the files of the held-out checks.
             let commands = gates.checks.iter().chain(&gates.rooms.setup);
@@ -110,4 +116,15 @@ impl RunContext {
     pub(crate) fn run_dir(&self, run: Run) -> PathBuf {
         self.store.paths().run_dir(&self.name, run)
     }
+}
+
+/// The file of a command's program, and that of a program behind `env`.
+fn program_of(cmd: &[String], spec: &WorkerSpec) -> Vec<PathBuf> {
+    let path = spec.env.get("PATH").map(String::as_str).unwrap_or_default();
+    let found = |word: &String| match look_up(word, &spec.cwd, path) {
+        Lookup::Runnable(file) => Some(file),
+        Lookup::NotExecutable(_) | Lookup::Directory | Lookup::Missing => None,
+    };
+    let words = cmd.first().into_iter().chain(program_word(cmd));
+    words.filter_map(found).filter(|file| file.is_absolute()).collect()
 }

@@ -18,7 +18,7 @@ pub(super) fn check(program: &str, spec: &WorkerSpec) -> Result<()> {
     let path = spec.env.get("PATH").map_or(DEFAULT_PATH, String::as_str);
     let refuse = |why: &str| Error::invalid(format!("cannot run {program}: {why}"));
     match look_up(program, &spec.cwd, path) {
-        Lookup::Runnable => Ok(()),
+        Lookup::Runnable(_) => Ok(()),
         Lookup::Directory => Err(refuse("it is a directory")),
         Lookup::NotExecutable(file) => Err(refuse("it is not executable").hint(make_executable(&file))),
         Lookup::Missing => Err(no_such_program(program, &spec.cwd)),
