@@ -114,7 +114,10 @@ pub fn signal_tree(root: i32, signal: Signal) -> Vec<Proc> {
         let mut hit: Vec<Proc> = Vec::new();
         let until = if signal == Signal::SIGKILL { u64::MAX } else { linux::now().unwrap_or(0) };
         for pass in 0..4 {
-            let mut fresh: Vec<Proc> = tree(root).into_iter().filter(|proc| !hit.contains(proc)).collect();
+            // The rest of an entry changes while a process exits.
+            let is_hit =
+                |proc: &Proc| hit.iter().any(|of| (of.pid, of.start_time) == (proc.pid, proc.start_time));
+            let mut fresh: Vec<Proc> = tree(root).into_iter().filter(|proc| !is_hit(proc)).collect();
             // All processes of the first list existed before the request.
             fresh.retain(|proc| pass == 0 || proc.start_time < until);
             if fresh.is_empty() {
