@@ -46,7 +46,7 @@ pub(super) fn with_coordinator(args: &TaskListArgs, child: SpawnParams) -> Resul
         ready_wait: false,
         done_pattern: None,
         record: false,
-        // It talks to the daemon. The stories' workers and the checks of a merge are in the sandbox.
+        // The coordinator talks to the daemon. The stories' workers and the checks of a merge are in the sandbox.
         sandbox: None,
         ralph: None,
         caps: Caps::default(),

@@ -57,7 +57,7 @@ pub struct Launch<'a> {
     pub env: &'a mut BTreeMap<String, String>,
     /// Its working directory.
     pub cwd: &'a Path,
-    /// It runs in a sandbox of swarm. The guard then need not judge its tool calls.
+    /// Whether it runs in a sandbox of swarm. The guard does not judge its tool calls there.
     pub sandboxed: bool,
 }
 

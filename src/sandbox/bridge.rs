@@ -20,7 +20,7 @@ use super::proxy::SOCKET_NAME;
 
 /// The argument of the bridge.
 const BRIDGE_ARGUMENT: &str = "__bridge";
-/// Its last argument after it left its parent, so that it is no child of the agent.
+/// Its last argument once it has left its parent: the agent shall have no child that it did not start.
 const SERVE_ARGUMENT: &str = "serve";
 
 /// How long the bridge waits before it accepts again after an error: too many files are open.

@@ -109,7 +109,7 @@ pub(super) fn collect(jail: &Jail, inmate: &Inmate<'_>) -> Result<Collected> {
         }
         facts.replaced.push((home.join(cache), own));
     }
-    // It may name the command of the next worker.
+    // The settings of a project may name the command of its next worker.
     facts.locked.extend(Some(facts.tree.join("swarm.toml")).filter(|file| is_real(file)));
     facts.writable.extend(jail.spec.writable.iter().filter(|path| is_real(path)).cloned());
     placeholders.extend(facts.git.placeholders(&facts.tree));

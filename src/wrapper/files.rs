@@ -76,7 +76,7 @@ impl LaunchSpec {
         write_unsynced(&dir.join(LAUNCH_FILE), &serde_json::to_vec(self)?)
     }
 
-    /// The caps in a launch that nobody has taken yet. `None` if there is no such launch.
+    /// The caps in a launch that nobody has taken yet; `None` without one.
     pub(super) fn caps(dir: &Path) -> Option<Caps> {
         Some(serde_json::from_slice::<Self>(&std::fs::read(dir.join(LAUNCH_FILE)).ok()?).ok()?.caps)
     }

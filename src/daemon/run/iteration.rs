@@ -257,7 +257,7 @@ impl IterationRun<'_> {
         crash::point("concluded");
         self.warn_of_unseen_limits(&mut ended);
         let warnings = ended.warnings.clone();
-        // It was reported at the end of the run.
+        // The warning was reported at the end of the run.
         ended.warnings.splice(..0, record.as_ref().and_then(oom_warning));
         let what = format!("the result of iteration {}", ended.iteration);
         self.context.write_until_stored(&what, || loop_run.write_down(&ended)).await;
