@@ -29,7 +29,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::error::{Error, Result};
 use crate::procs;
 use crate::sandbox::hosts::CheckProxy;
-use crate::sandbox::{Inmate, Jail, Placeholders};
+use crate::sandbox::{Placeholders, SandboxedCommand, WorkerSandbox};
 
 pub(crate) mod program;
 #[cfg(test)]
@@ -100,13 +100,13 @@ pub struct CheckPlan<'a> {
     /// Called when a check starts and when it ends.
     pub on_step: OnCheckStep<'a>,
     /// The sandbox that they run in.
-    pub jail: Option<CheckJail<'a>>,
+    pub sandbox: Option<CheckSandbox<'a>>,
 }
 
 /// The sandbox of checks.
 #[derive(Clone, Copy)]
-pub struct CheckJail<'a> {
-    pub(crate) jail: &'a Jail,
+pub struct CheckSandbox<'a> {
+    pub(crate) sandbox: &'a WorkerSandbox,
     /// The directory that the checks may write, if it is not the working tree that holds theirs.
     pub(crate) tree: Option<&'a Path>,
     /// The tree that a room was made from.
@@ -175,17 +175,18 @@ impl CheckPlan<'_> {
     /// The way into the sandbox, if there is one.
     async fn entry(&self) -> Result<(CheckEntry, Placeholders, Option<CheckProxy>)> {
         let mut env = self.env.clone();
-        let Some(CheckJail { jail, tree, origin }) = self.jail.filter(|_| !self.commands.is_empty()) else {
+        let Some(CheckSandbox { sandbox, tree, origin }) = self.sandbox.filter(|_| !self.commands.is_empty())
+        else {
             return Ok((CheckEntry { argv: vec![], env }, Placeholders(vec![]), None));
         };
-        let proxy = CheckProxy::start(jail, &self.folder.join(format!("{}-proxy", self.stem)))
+        let proxy = CheckProxy::start(sandbox, &self.folder.join(format!("{}-proxy", self.stem)))
             .map_err(|error| Error::system("cannot start the proxy of the sandbox", error))?;
         let proxy_dir = proxy.as_ref().map(|proxy| proxy.dir.clone());
-        let (jail, cwd) = (jail.clone(), self.cwd.to_owned());
+        let (sandbox, cwd) = (sandbox.clone(), self.cwd.to_owned());
         let (tree, origin) = (tree.map(Path::to_owned), origin.map(Path::to_owned));
         let opening = tokio::task::spawn_blocking(move || {
             let (tree, origin) = (tree.as_deref(), origin.as_deref());
-            let inmate = Inmate {
+            let command = SandboxedCommand {
                 cwd: &cwd,
                 tree,
                 origin,
@@ -194,8 +195,8 @@ impl CheckPlan<'_> {
                 settings: None,
                 env: &mut env,
             };
-            let entrance = jail.open(inmate)?;
-            Ok((CheckEntry { argv: entrance.argv, env }, Placeholders(entrance.placeholders), proxy))
+            let prefix = sandbox.prepare(command)?;
+            Ok((CheckEntry { argv: prefix.argv, env }, Placeholders(prefix.placeholders), proxy))
         });
         opening.await.map_err(|e| Error::system("cannot prepare the sandbox of a check", e))?
     }

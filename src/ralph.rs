@@ -136,7 +136,7 @@ where
             root: Paths::from_env().map_or_else(|_| folder.path.clone(), |paths| paths.root().to_owned()),
             cwd,
             env: agent::environment().into(),
-            jail: None,
+            sandbox: None,
             gates,
             profile: swarm_state::profiles::Profile::default(),
             shows_text: false,

@@ -1,6 +1,6 @@
 //! Sandboxes: chooses the program that builds one, and wraps a command so that it runs inside.
 //!
-//! [`choose`] decides at a spawn, [`Jail`] wraps each run of the agent and each check of a worker. What a sandbox may
+//! [`choose`] decides at a spawn, [`WorkerSandbox`] wraps each run of the agent and each check of a worker. What a sandbox may
 //! see and write is decided by [`swarm_state::sandbox`]; [`facts`] collects what exists, [`bwrap`] knows bubblewrap.
 //! [`mod@proxy`] gives a
 //! sandbox without a network the allowed hosts, through the [`bridge`] inside. Docker Sandbox is not built yet.
@@ -23,14 +23,14 @@ mod bwrap;
 mod facts;
 pub(crate) mod hosts;
 pub mod inside;
-mod jail;
 pub(crate) mod proxy;
 mod seccomp;
+mod worker;
 
 pub(crate) use bwrap::detect as detect_bwrap;
 use facts::Collected;
-use jail::sandbox_dir;
-pub(crate) use jail::{Entrance, Inmate, Jail, named_files};
+use worker::sandbox_dir;
+pub(crate) use worker::{SandboxPrefix, SandboxedCommand, WorkerSandbox, named_files};
 
 /// The choice for a worker.
 #[derive(Debug, Default)]
@@ -78,7 +78,7 @@ impl Drop for Placeholders {
     }
 }
 
-/// Deletes the placeholders of an [`Entrance`] at the end.
+/// Deletes the placeholders of an [`SandboxPrefix`] at the end.
 pub(crate) struct Placeholders(pub(crate) Vec<PathBuf>);
 
 /// Deletes placeholders, unless something else is in their place now. It does no harm if they stay.
@@ -93,13 +93,13 @@ pub(crate) fn remove_placeholders(paths: &[PathBuf]) {
     }
 }
 
-impl Jail {
+impl WorkerSandbox {
     /// Prepares a sandbox, changes the environment, and returns the way in. Blocks for a moment.
     ///
     /// # Errors
     /// [`ErrorCode::Sandbox`] if the tree cannot be protected, and the system's errors.
-    pub(crate) fn open(&self, inmate: Inmate<'_>) -> Result<Entrance> {
-        let Collected { facts, placeholders, copies } = facts::collect(self, &inmate)?;
+    pub(crate) fn prepare(&self, command: SandboxedCommand<'_>) -> Result<SandboxPrefix> {
+        let Collected { facts, placeholders, copies } = facts::collect(self, &command)?;
         for placeholder in &placeholders {
             put(placeholder)?;
         }
@@ -108,10 +108,13 @@ impl Jail {
             Error::new(ErrorCode::Sandbox, error.to_string())
                 .hint("start the worker in a project's directory, or use --worktree")
         })?;
-        change_environment(inmate.env, self.paths.root());
-        let argv = bwrap::argv(self, &mounts, &inmate, &copies)?;
+        change_environment(command.env, self.paths.root());
+        let argv = bwrap::argv(self, &mounts, &command, &copies)?;
         let temporary = placeholders.iter().filter(|placeholder| placeholder.is_temporary);
-        Ok(Entrance { argv, placeholders: temporary.map(|placeholder| placeholder.path.clone()).collect() })
+        Ok(SandboxPrefix {
+            argv,
+            placeholders: temporary.map(|placeholder| placeholder.path.clone()).collect(),
+        })
     }
 }
 

@@ -37,7 +37,7 @@ impl Bench {
             folder: self.dir.path(),
             stem: "check",
             on_step: &|_| {},
-            jail: None,
+            sandbox: None,
         };
         plan.run().await.unwrap()
     }

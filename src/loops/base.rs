@@ -207,7 +207,7 @@ impl LoopRun {
             jobs: usize::try_from(self.gates.check_jobs).unwrap_or(1),
             folder: &folder,
             on_step,
-            jail: self.check_jail(),
+            sandbox: self.check_sandbox(),
         };
         let results = plan.run().await;
         let _ = std::fs::remove_dir_all(&caches);

@@ -222,7 +222,7 @@ impl LoopRun {
             stem: STEM,
             kept: KEPT_OUTPUT_BYTES,
             on_step: &on_step,
-            jail: self.check_jail(),
+            sandbox: self.check_sandbox(),
         };
         let result = checks.run().await?.pop().ok_or_else(|| Error::system("no result", &canary.check))?;
         (plan.on_step)(Step::Reached("canary_run"));

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::room::Room;
 use super::run::LoopRun;
-use crate::checks::{CheckJail, CheckPlan, KEPT_OUTPUT_BYTES, OnCheckStep, Step};
+use crate::checks::{CheckPlan, CheckSandbox, KEPT_OUTPUT_BYTES, OnCheckStep, Step};
 use crate::error::{Error, Result};
 
 /// The beginning of the names of files for the held-out checks.
@@ -150,9 +150,9 @@ impl RoomTrial<'_> {
         let folder = loop_run.iteration_dir(self.iteration);
         crate::paths::private_dir(&folder)?;
         let origin = room.origins.first().map(PathBuf::as_path);
-        let jail = loop_run.jail.as_deref().map(|jail| match stem.starts_with(HELD_OUT) {
-            true => jail.for_held_out(commands),
-            false => jail.clone(),
+        let sandbox = loop_run.sandbox.as_deref().map(|sandbox| match stem.starts_with(HELD_OUT) {
+            true => sandbox.for_held_out(commands),
+            false => sandbox.clone(),
         });
         let plan = CheckPlan {
             commands: &moved,
@@ -165,7 +165,7 @@ impl RoomTrial<'_> {
             folder: &folder,
             stem,
             on_step: &told,
-            jail: jail.as_ref().map(|jail| CheckJail { jail, tree: Some(&room.top), origin }),
+            sandbox: sandbox.as_ref().map(|sandbox| CheckSandbox { sandbox, tree: Some(&room.top), origin }),
         };
         let mut results = plan.run().await?;
         for (result, command) in results.iter_mut().zip(commands) {

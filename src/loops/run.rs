@@ -17,9 +17,9 @@ use swarm_state::profiles::Profile;
 use swarm_state::transcript::Account;
 use tokio::time::{Instant, sleep_until};
 
-use crate::checks::CheckJail;
+use crate::checks::CheckSandbox;
 use crate::error::{Error, Result};
-use crate::sandbox::Jail;
+use crate::sandbox::WorkerSandbox;
 use crate::signed::{Purpose, SigningKey};
 use crate::store::{read_bounded, write_unsynced};
 
@@ -47,7 +47,7 @@ pub(crate) struct LoopRun {
     /// The environment of checks.
     pub env: Arc<BTreeMap<String, String>>,
     /// The sandbox of the checks.
-    pub jail: Option<Arc<Jail>>,
+    pub sandbox: Option<Arc<WorkerSandbox>>,
     /// The gates.
     pub gates: Gates,
     /// The agent's profile.
@@ -123,8 +123,8 @@ impl LoopRun {
     }
 
     /// The sandbox of checks in the agent's tree.
-    pub(super) fn check_jail(&self) -> Option<CheckJail<'_>> {
-        self.jail.as_deref().map(|jail| CheckJail { jail, tree: None, origin: None })
+    pub(super) fn check_sandbox(&self) -> Option<CheckSandbox<'_>> {
+        self.sandbox.as_deref().map(|sandbox| CheckSandbox { sandbox, tree: None, origin: None })
     }
 
     /// The result of an iteration; `None` if it has not ended or does not exist.

@@ -127,7 +127,7 @@ impl CommandAgent {
             stem: "check",
             folder: &place,
             on_step: &|_| {},
-            jail: None,
+            sandbox: None,
         };
         // The command runs as a check does: in a process group of its own, with a time limit, and with its output in
         // a file.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use swarm_state::sandbox::{Access, Mounts, SandboxNet};
 
 use super::inside::{INSIDE_ARGUMENT, PROXY_OPTION};
-use super::jail::{Inmate, Jail, sandbox_dir};
 use super::seccomp;
+use super::worker::{SandboxedCommand, WorkerSandbox, sandbox_dir};
 use crate::error::{Error, ErrorCode, Result};
 use crate::files::write_unsynced;
 use crate::paths::private_dir;
@@ -146,9 +146,9 @@ fn run(words: &[String]) -> std::io::Result<Output> {
 /// # Errors
 /// [`ErrorCode::Sandbox`] with bubblewrap's message.
 pub(super) fn argv(
-    jail: &Jail,
+    sandbox: &WorkerSandbox,
     mounts: &Mounts,
-    inmate: &Inmate<'_>,
+    command: &SandboxedCommand<'_>,
     copies: &[PathBuf],
 ) -> Result<Vec<String>> {
     let text = |path: &Path| {
@@ -157,9 +157,9 @@ pub(super) fn argv(
             Error::new(ErrorCode::Sandbox, format!("the path '{}' is not UTF-8", path.display()))
         })
     };
-    let (mut files, mut words) = (vec![], vec![text(&jail.spec.program)?]);
+    let (mut files, mut words) = (vec![], vec![text(&sandbox.spec.program)?]);
     words.extend(ISOLATION.iter().chain(&SYSTEM).map(|word| (*word).to_owned()));
-    if jail.spec.net != SandboxNet::On {
+    if sandbox.spec.net != SandboxNet::On {
         words.push("--unshare-net".into());
     }
     for (path, access) in mounts.iter() {
@@ -177,7 +177,7 @@ pub(super) fn argv(
         });
     }
     if let Some(filter) = seccomp::program() {
-        let dir = sandbox_dir(&jail.paths);
+        let dir = sandbox_dir(&sandbox.paths);
         private_dir(&dir)?;
         // No worker has a name with a dot.
         let file = dir.join("seccomp.bpf");
@@ -192,13 +192,13 @@ pub(super) fn argv(
         words.extend(["--file".into(), (*descriptor).into(), text(copied)?]);
         files.push(text(copied)?);
     }
-    words.extend(["--chdir".into(), text(inmate.cwd)?]);
+    words.extend(["--chdir".into(), text(command.cwd)?]);
     let mut argv: Vec<String> = ["/bin/sh", "-c", SCRIPT, "swarm-sandbox"].map(str::to_owned).to_vec();
     argv.push(files.len().to_string());
     argv.extend(files.into_iter().chain(words));
     prove(&argv)?;
-    argv.extend([text(&jail.helper)?, INSIDE_ARGUMENT.into()]);
-    if let Some(dir) = &inmate.proxy {
+    argv.extend([text(&sandbox.helper)?, INSIDE_ARGUMENT.into()]);
+    if let Some(dir) = &command.proxy {
         argv.extend([PROXY_OPTION.into(), text(dir)?]);
     }
     Ok(argv)

@@ -12,7 +12,7 @@ use swarm_state::profiles::Profile;
 use swarm_state::sandbox::{GitPlace, Placeholder, SandboxFacts};
 use walkdir::WalkDir;
 
-use super::jail::{Inmate, Jail, sandbox_dir};
+use super::worker::{SandboxedCommand, WorkerSandbox, sandbox_dir};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::{home, private_dir, resolve};
 
@@ -83,26 +83,26 @@ pub(super) struct Collected {
 }
 
 /// Collects the facts.
-pub(super) fn collect(jail: &Jail, inmate: &Inmate<'_>) -> Result<Collected> {
-    let typed_home = inmate.env.get("HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
+pub(super) fn collect(sandbox: &WorkerSandbox, command: &SandboxedCommand<'_>) -> Result<Collected> {
+    let typed_home = command.env.get("HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
     let typed_home = typed_home.map_or_else(home, Ok)?;
-    let (home, tree) = (resolve(&typed_home), tree(inmate.tree, inmate.cwd)?);
-    let hidden = HIDDEN_DIRS.iter().map(PathBuf::from).chain([home.clone(), jail.paths.root().to_owned()]);
+    let (home, tree) = (resolve(&typed_home), tree(command.tree, command.cwd)?);
+    let hidden = HIDDEN_DIRS.iter().map(PathBuf::from).chain([home.clone(), sandbox.paths.root().to_owned()]);
     let mut facts = SandboxFacts {
         git: repository(&tree)?,
         tree,
         home: home.clone(),
-        root: jail.paths.root().to_owned(),
+        root: sandbox.paths.root().to_owned(),
         hidden: hidden.filter(|dir| dir.is_dir() && !dir.is_symlink()).collect(),
         ..SandboxFacts::default()
     };
-    hide(&mut facts, jail, inmate);
+    hide(&mut facts, sandbox, command);
     let mut view = View { typed_home, facts };
-    view.show_tools(jail, inmate);
-    let mut placeholders = view.show_state(inmate);
+    view.show_tools(sandbox, command);
+    let mut placeholders = view.show_state(command);
     let mut facts = view.facts;
     for (cache, parts) in CACHES {
-        let own = sandbox_dir(&jail.paths).join(&jail.worker).join(cache);
+        let own = sandbox_dir(&sandbox.paths).join(&sandbox.worker).join(cache);
         if !own.is_dir() {
             private_dir(&own)?;
             seed(&home.join(cache), &own, parts);
@@ -111,20 +111,20 @@ pub(super) fn collect(jail: &Jail, inmate: &Inmate<'_>) -> Result<Collected> {
     }
     // The settings of a project may name the command of its next worker.
     facts.locked.extend(Some(facts.tree.join("swarm.toml")).filter(|file| is_real(file)));
-    facts.writable.extend(jail.spec.writable.iter().filter(|path| is_real(path)).cloned());
+    facts.writable.extend(sandbox.spec.writable.iter().filter(|path| is_real(path)).cloned());
     placeholders.extend(facts.git.placeholders(&facts.tree));
-    let copies = inmate.profile.map(|profile| copies(profile, &home, inmate.env)).unwrap_or_default();
+    let copies = command.profile.map(|profile| copies(profile, &home, command.env)).unwrap_or_default();
     Ok(Collected { facts, placeholders, copies })
 }
 
 /// Adds what holds secrets and sockets outside of the directories that are always hidden.
-fn hide(facts: &mut SandboxFacts, jail: &Jail, inmate: &Inmate<'_>) {
-    let env = |name: &str| inmate.env.get(name).map(PathBuf::from);
+fn hide(facts: &mut SandboxFacts, sandbox: &WorkerSandbox, command: &SandboxedCommand<'_>) {
+    let env = |name: &str| command.env.get(name).map(PathBuf::from);
     let docker =
-        inmate.env.get("DOCKER_HOST").and_then(|host| host.strip_prefix("unix://")).map(PathBuf::from);
+        command.env.get("DOCKER_HOST").and_then(|host| host.strip_prefix("unix://")).map(PathBuf::from);
     let tmux = env("TMUX_TMPDIR").map(|dir| dir.join(format!("tmux-{}", nix::unistd::getuid())));
-    let sockets = [env("SSH_AUTH_SOCK"), docker, tmux, jail.tmux_socket.clone(), jail.hidden.clone()];
-    let named = sockets.into_iter().flatten().chain(jail.spec.hidden.iter().cloned());
+    let sockets = [env("SSH_AUTH_SOCK"), docker, tmux, sandbox.tmux_socket.clone(), sandbox.hidden.clone()];
+    let named = sockets.into_iter().flatten().chain(sandbox.spec.hidden.iter().cloned());
     let secrets = ROOT_SECRETS.iter().map(PathBuf::from).filter(|_| nix::unistd::geteuid().is_root());
     for path in named.chain(secrets).filter(|path| path.is_absolute()) {
         let path = resolve(&path);
@@ -230,7 +230,7 @@ impl View {
     }
 
     /// Shows the tools of the user, and what this run needs of swarm.
-    fn show_tools(&mut self, jail: &Jail, inmate: &Inmate<'_>) {
+    fn show_tools(&mut self, sandbox: &WorkerSandbox, command: &SandboxedCommand<'_>) {
         let home = self.facts.home.clone();
         if self.typed_home != home && !self.facts.hidden.contains(&self.typed_home) {
             self.facts.links.push((self.typed_home.clone(), home.clone()));
@@ -238,18 +238,18 @@ impl View {
         for name in HOME_READABLE {
             self.show(&home.join(name));
         }
-        let path = inmate.env.get("PATH").cloned().unwrap_or_default();
+        let path = command.env.get("PATH").cloned().unwrap_or_default();
         for dir in std::env::split_paths(&path).filter(|dir| dir.is_absolute()) {
             self.show(&dir);
         }
         for file in ["/etc/resolv.conf", "/etc/localtime", "/etc/hosts"] {
             self.show(Path::new(file));
         }
-        for path in inmate.origin.into_iter().chain(jail.spec.readable.iter().map(PathBuf::as_path)) {
+        for path in command.origin.into_iter().chain(sandbox.spec.readable.iter().map(PathBuf::as_path)) {
             self.show(path);
         }
-        for file in &jail.named {
-            if jail.hidden.as_ref().is_some_and(|hidden| file.starts_with(hidden)) {
+        for file in &sandbox.named {
+            if sandbox.hidden.as_ref().is_some_and(|hidden| file.starts_with(hidden)) {
                 continue;
             }
             self.show(file);
@@ -260,26 +260,27 @@ impl View {
                 self.show(&package_of(&real));
             }
         }
-        if let Some(Ok(GitPlace::Linked { common, .. })) = inmate.origin.map(repository) {
+        if let Some(Ok(GitPlace::Linked { common, .. })) = command.origin.map(repository) {
             self.show(&common.join("objects"));
         }
         // These are in swarm's directory, which is hidden and holds nothing that the agent could change.
-        let helper_dir = jail.helper.parent().filter(|dir| *dir == jail.paths.helper_dir());
-        let helper = helper_dir.unwrap_or(&jail.helper).to_owned();
-        let hooks = jail.paths.hook_socket_dir();
-        let own = [Some(helper), Some(hooks), inmate.settings.clone(), inmate.proxy.clone()];
+        let helper_dir = sandbox.helper.parent().filter(|dir| *dir == sandbox.paths.helper_dir());
+        let helper = helper_dir.unwrap_or(&sandbox.helper).to_owned();
+        let hooks = sandbox.paths.hook_socket_dir();
+        let own = [Some(helper), Some(hooks), command.settings.clone(), command.proxy.clone()];
         self.facts.readable.extend(own.into_iter().flatten().filter(|path| is_real(path)));
     }
 
     /// Shows the agent's own files, and returns what has to exist in them.
-    fn show_state(&mut self, inmate: &Inmate<'_>) -> Vec<Placeholder> {
-        let Some(profile) = inmate.profile else { return vec![] };
+    fn show_state(&mut self, command: &SandboxedCommand<'_>) -> Vec<Placeholder> {
+        let Some(profile) = command.profile else { return vec![] };
         let mut placeholders = vec![];
         let home = self.typed_home.clone();
-        for path in profile.sandbox.state_readable.iter().filter_map(|text| expand(text, &home, inmate.env)) {
+        for path in profile.sandbox.state_readable.iter().filter_map(|text| expand(text, &home, command.env))
+        {
             self.show(&path);
         }
-        for dir in profile.sandbox.state_dirs.iter().filter_map(|text| expand(text, &home, inmate.env)) {
+        for dir in profile.sandbox.state_dirs.iter().filter_map(|text| expand(text, &home, command.env)) {
             // swarm reads the transcripts in it. If it cannot be made, the agent has none.
             let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
             let Ok(real) = dir.canonicalize() else { continue };

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use swarm_state::network::{AllowList, AllowedHost, HostRefusal, RequestTarget};
 use swarm_state::sandbox::SandboxNet;
 
-use super::Jail;
+use super::WorkerSandbox;
 use super::proxy::{Proxy, ProxyRules};
 use crate::files::{read_bounded, write_unsynced};
 use crate::hooks::report::{AgentSession, WorkerPlace, report};
@@ -112,11 +112,11 @@ pub(crate) struct CheckProxy {
 
 impl CheckProxy {
     /// Starts the proxy for checks in `dir`, which is created; `None` for a sandbox that needs none.
-    pub(crate) fn start(jail: &Jail, dir: &Path) -> io::Result<Option<Self>> {
-        if jail.spec.net != SandboxNet::Allow {
+    pub(crate) fn start(sandbox: &WorkerSandbox, dir: &Path) -> io::Result<Option<Self>> {
+        if sandbox.spec.net != SandboxNet::Allow {
             return Ok(None);
         }
-        let rules = CheckRules { hosts: jail.spec.hosts.clone(), worker: jail.worker.clone() };
+        let rules = CheckRules { hosts: sandbox.spec.hosts.clone(), worker: sandbox.worker.clone() };
         prepare(dir)?;
         let proxy = Proxy::start(dir, Arc::new(rules))?;
         Ok(Some(Self { dir: dir.to_owned(), _proxy: proxy }))

@@ -16,12 +16,12 @@ use swarm_state::tasks::merge::{union, with_story};
 use swarm_state::tasks::{Story, TaskList};
 
 use super::Coordinator;
-use crate::checks::{CheckJail, CheckPlan, KEPT_OUTPUT_BYTES};
+use crate::checks::{CheckPlan, CheckSandbox, KEPT_OUTPUT_BYTES};
 use crate::client::spawn_params::own_env;
 use crate::error::{Error, Result};
 use crate::out::Failure;
 use crate::protocol::WorkerView;
-use crate::sandbox::{Jail, named_files};
+use crate::sandbox::{WorkerSandbox, named_files};
 use crate::{files, git, paths};
 
 /// How often a story is sent back before it fails.
@@ -157,12 +157,12 @@ impl Coordinator {
         let folder = git::git_dir(&self.tree).await?.join(CHECKS_DIR);
         paths::private_dir(&folder)?;
         let program = paths::own_program()?;
-        let jail = self.plan.child.sandbox.clone();
-        let jail = jail.map(|spec| {
-            let mut jail = Jail::new(spec, self.name.as_str(), &self.paths, &program);
-            jail.hidden.clone_from(&ralph.gates.rooms.hidden);
-            jail.named = named_files(ralph.gates.checks.iter().flat_map(|check| check.split_whitespace()));
-            jail
+        let sandbox = self.plan.child.sandbox.clone();
+        let sandbox = sandbox.map(|spec| {
+            let mut sandbox = WorkerSandbox::new(spec, self.name.as_str(), &self.paths, &program);
+            sandbox.hidden.clone_from(&ralph.gates.rooms.hidden);
+            sandbox.named = named_files(ralph.gates.checks.iter().flat_map(|check| check.split_whitespace()));
+            sandbox
         });
         let plan = CheckPlan {
             commands: &commands,
@@ -175,7 +175,7 @@ impl Coordinator {
             jobs: usize::try_from(ralph.gates.check_jobs).unwrap_or(1),
             folder: &folder,
             on_step: &|_| {},
-            jail: jail.as_ref().map(|jail| CheckJail { jail, tree: None, origin: None }),
+            sandbox: sandbox.as_ref().map(|sandbox| CheckSandbox { sandbox, tree: None, origin: None }),
         };
         plan.run().await
     }

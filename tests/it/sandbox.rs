@@ -31,13 +31,13 @@ pub(crate) fn is_here(world: &World) -> bool {
 }
 
 /// A world with a repository, a home directory with secrets, and programs and sockets outside.
-struct Prison {
+struct SandboxCase {
     world: World,
     victim: std::process::Child,
     _sockets: Vec<UnixListener>,
 }
 
-impl Prison {
+impl SandboxCase {
     fn new() -> Option<Self> {
         let mut world = World::new();
         if !is_here(&world) {
@@ -76,15 +76,15 @@ impl Prison {
         world.set("PATH", format!("{}:{path}", world.path("home/.local/bin").display()));
         world.set("SSH_AUTH_SOCK", world.path("agent.sock").display().to_string());
         let victim = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
-        let prison = Self { world, victim, _sockets: sockets };
-        prison.git(&["init", "-q"]);
-        prison.git(&["config", "remote.origin.url", "nowhere"]);
-        prison.git(&["add", "-A"]);
-        prison.git(&["commit", "-qm", "one"]);
-        prison.git(&["branch", "packed"]);
-        prison.git(&["pack-refs", "--all"]);
-        prison.git(&["worktree", "add", "-q", "../other"]);
-        Some(prison)
+        let case = Self { world, victim, _sockets: sockets };
+        case.git(&["init", "-q"]);
+        case.git(&["config", "remote.origin.url", "nowhere"]);
+        case.git(&["add", "-A"]);
+        case.git(&["commit", "-qm", "one"]);
+        case.git(&["branch", "packed"]);
+        case.git(&["pack-refs", "--all"]);
+        case.git(&["worktree", "add", "-q", "../other"]);
+        Some(case)
     }
 
     fn git(&self, args: &[&str]) -> String {
@@ -161,7 +161,7 @@ impl Prison {
     }
 }
 
-impl Drop for Prison {
+impl Drop for SandboxCase {
     fn drop(&mut self) {
         let _ = self.victim.kill();
         let _ = self.victim.wait();

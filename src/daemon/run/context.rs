@@ -18,7 +18,7 @@ use crate::daemon::helper::Helper;
 use crate::daemon::messages::{Input, RunReport};
 use crate::error::Result;
 use crate::marks;
-use crate::sandbox::{Jail, named_files};
+use crate::sandbox::{WorkerSandbox, named_files};
 use crate::store::Store;
 use crate::tmux::{PANE_TERM, Tmux};
 
@@ -94,22 +94,23 @@ impl RunContext {
     }
 
     /// The sandbox of the worker; `None` if it has none.
-    pub(crate) fn jail(&self, spec: &WorkerSpec) -> Option<Jail> {
+    pub(crate) fn worker_sandbox(&self, spec: &WorkerSpec) -> Option<WorkerSandbox> {
         let sandbox = spec.sandbox.clone()?;
-        let mut jail = Jail::new(sandbox, self.name.as_str(), self.store.paths(), self.helper.path());
-        jail.tmux_socket = spec.tmux_socket.as_ref().map(|_| self.tmux.socket_path());
-        jail.named = named_files(spec.cmd.iter().map(String::as_str));
+        let mut sandbox =
+            WorkerSandbox::new(sandbox, self.name.as_str(), self.store.paths(), self.helper.path());
+        sandbox.tmux_socket = spec.tmux_socket.as_ref().map(|_| self.tmux.socket_path());
+        sandbox.named = named_files(spec.cmd.iter().map(String::as_str));
         let reviewer = spec.ralph.as_ref().and_then(|ralph| Some(ralph.reviewer.as_ref()?.cmd.as_slice()));
         for cmd in [spec.cmd.as_slice()].into_iter().chain(reviewer) {
-            jail.named.extend(program_of(cmd, spec));
+            sandbox.named.extend(program_of(cmd, spec));
         }
         if let Some(gates) = spec.ralph.as_ref().map(|ralph| &ralph.gates) {
             // The agent may not see the files of the held-out checks.
             let commands = gates.checks.iter().chain(&gates.rooms.setup);
-            jail.named.extend(named_files(commands.flat_map(|command| command.split_whitespace())));
-            jail.hidden.clone_from(&gates.rooms.hidden);
+            sandbox.named.extend(named_files(commands.flat_map(|command| command.split_whitespace())));
+            sandbox.hidden.clone_from(&gates.rooms.hidden);
         }
-        Some(jail)
+        Some(sandbox)
     }
 
     /// The folder of a run.

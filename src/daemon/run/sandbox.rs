@@ -9,7 +9,7 @@ use swarm_state::spec::WorkerSpec;
 use super::context::RunContext;
 use crate::error::{Error, Result};
 use crate::hooks::passed::SETTINGS_FILE;
-use crate::sandbox::Inmate;
+use crate::sandbox::SandboxedCommand;
 use crate::sandbox::hosts::{self, PaneProxy};
 use crate::wrapper::LaunchSpec;
 
@@ -23,17 +23,17 @@ pub(super) async fn enter(
     dir: &Path,
     mut launch: LaunchSpec,
 ) -> Result<LaunchSpec> {
-    let Some(jail) = context.jail(spec) else { return Ok(launch) };
+    let Some(sandbox) = context.worker_sandbox(spec) else { return Ok(launch) };
     let (profile, settings) = (spec.profile.clone(), dir.join(SETTINGS_FILE));
-    if jail.spec.net == SandboxNet::Allow {
+    if sandbox.spec.net == SandboxNet::Allow {
         let cannot = |error| Error::system("cannot prepare the proxy of the sandbox", error);
         hosts::prepare(&dir.join(hosts::PROXY_DIR)).map_err(cannot)?;
-        hosts::write_hosts(dir, &jail.spec.hosts).map_err(cannot)?;
-        let (worker, daemon) = (jail.worker.clone(), jail.paths.socket());
+        hosts::write_hosts(dir, &sandbox.spec.hosts).map_err(cannot)?;
+        let (worker, daemon) = (sandbox.worker.clone(), sandbox.paths.socket());
         launch.proxy = Some(PaneProxy { dir: dir.to_owned(), daemon, worker, run: run.0 });
     }
-    let entering = tokio::task::spawn_blocking(move || {
-        let entrance = jail.open(Inmate {
+    let prepared = tokio::task::spawn_blocking(move || {
+        let prefix = sandbox.prepare(SandboxedCommand {
             cwd: &launch.cwd,
             tree: None,
             profile: Some(&profile),
@@ -42,9 +42,9 @@ pub(super) async fn enter(
             settings: Some(settings),
             env: &mut launch.env,
         })?;
-        launch.argv.splice(0..0, entrance.argv);
-        launch.placeholders = entrance.placeholders;
+        launch.argv.splice(0..0, prefix.argv);
+        launch.placeholders = prefix.placeholders;
         Ok(launch)
     });
-    entering.await.map_err(|e| Error::system("cannot prepare the sandbox", e))?
+    prepared.await.map_err(|e| Error::system("cannot prepare the sandbox", e))?
 }

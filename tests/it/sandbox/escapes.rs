@@ -1,6 +1,6 @@
 //! Ways out of a sandbox that are closed.
 
-use super::{Prison, Row};
+use super::{Row, SandboxCase};
 
 /// Each script exits with 0 only if it escaped. Those that write into a place that is only hidden end in `false`: their
 /// traces are looked for outside.
@@ -105,27 +105,27 @@ const CONTROL: &str = r#"perl -MIO::Socket::UNIX -e '
 
 #[test]
 fn no_way_leads_out_of_a_linked_worktree() {
-    let Some(prison) = Prison::new() else { return };
-    escapes(&prison, "a", &["--worktree"]);
+    let Some(case) = SandboxCase::new() else { return };
+    escapes(&case, "a", &["--worktree"]);
 }
 
 #[test]
 fn no_way_leads_out_of_a_main_working_tree() {
-    let Some(prison) = Prison::new() else { return };
+    let Some(case) = SandboxCase::new() else { return };
     // Here, the place of the settings can be written, but nothing else is in it.
-    escapes(&prison, "m", &[]);
-    let dot_git = prison.world.work().join(".git");
+    escapes(&case, "m", &[]);
+    let dot_git = case.world.work().join(".git");
     assert!(!dot_git.join("commondir").exists(), "it exists only while the sandbox does");
 }
 
-fn escapes(prison: &Prison, name: &str, options: &[&str]) {
+fn escapes(case: &SandboxCase, name: &str, options: &[&str]) {
     assert!(ESCAPES.len() >= 25);
-    let before = prison.outside(name);
-    let results = prison.run(name, options, ESCAPES);
+    let before = case.outside(name);
+    let results = case.run(name, options, ESCAPES);
     let escaped: Vec<_> = results.iter().filter(|(_, (code, _))| *code == 0).collect();
     assert!(escaped.is_empty(), "{escaped:#?}");
-    let is_in_tree = |path: &std::path::Path| options.is_empty() && path.starts_with(prison.world.work());
-    let mut after = prison.outside(name);
+    let is_in_tree = |path: &std::path::Path| options.is_empty() && path.starts_with(case.world.work());
+    let mut after = case.outside(name);
     after.retain(|path, _| !is_in_tree(path));
     let added = ["packed-refs", "plugins", "agents", "commands", "hooks", "skills", "settings.local.json"];
     for (path, text) in &after {
@@ -144,13 +144,13 @@ fn escapes(prison: &Prison, name: &str, options: &[&str]) {
     for (path, text) in before.iter().filter(|(path, _)| !is_in_tree(path)) {
         assert_eq!(after.get(path), Some(text), "{} has changed", path.display());
     }
-    let git = prison.world.work().join(".git");
+    let git = case.world.work().join(".git");
     let config = std::fs::read_to_string(git.join("config")).unwrap();
     assert!(!config.contains("fsmonitor") && !git.join("info/attributes").exists());
-    assert!(nix::sys::signal::kill(nix::unistd::Pid::from_raw(prison.victim.id() as i32), None).is_ok());
+    assert!(nix::sys::signal::kill(nix::unistd::Pid::from_raw(case.victim.id() as i32), None).is_ok());
     // Other tests have such a process too.
-    let orphan = format!("98765.{}", prison.victim.id()).into_bytes();
-    prison.world.until("no process outlives its sandbox", || {
+    let orphan = format!("98765.{}", case.victim.id()).into_bytes();
+    case.world.until("no process outlives its sandbox", || {
         let pids = std::fs::read_dir("/proc").unwrap().flatten();
         let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         (!pids.any(|pid| swarm::procs::arguments(pid).get(1) == Some(&orphan))).then_some(())
@@ -159,7 +159,7 @@ fn escapes(prison: &Prison, name: &str, options: &[&str]) {
 
 #[test]
 fn without_a_network_abstract_sockets_and_servers_outside_are_out_of_reach() {
-    let Some(prison) = Prison::new() else { return };
+    let Some(case) = SandboxCase::new() else { return };
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = server.local_addr().unwrap().port();
     let name = format!("swarm-it-{port}");
@@ -177,12 +177,12 @@ fn without_a_network_abstract_sockets_and_servers_outside_are_out_of_reach() {
         "perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(Listen => 1, LocalAddr => \"127.0.0.1:0\");
         exit(!IO::Socket::INET->new(PeerAddr => \"127.0.0.1:\" . $s->sockport))'";
     let rows: Vec<Row> = vec![("tcp", tcp.leak()), ("abstract", unix.leak()), ("own-loopback", own)];
-    let off = prison.run("off", &["--worktree", "--net", "off"], &rows);
+    let off = case.run("off", &["--worktree", "--net", "off"], &rows);
     assert_eq!(
         (off["tcp"].0 == 0, off["abstract"].0 == 0, off["own-loopback"].0),
         (false, false, 0),
         "{off:?}"
     );
-    let on = prison.run("on", &["--worktree"], &rows);
+    let on = case.run("on", &["--worktree"], &rows);
     assert!(on.values().all(|(code, _)| *code == 0), "{on:?}");
 }

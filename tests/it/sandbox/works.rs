@@ -1,6 +1,6 @@
 //! Daily work in a sandbox.
 
-use super::{Prison, Row};
+use super::{Row, SandboxCase};
 
 /// Each script exits with 0 if it works. The second half of the name is for people.
 const WORKS: &[Row] = &[
@@ -107,25 +107,25 @@ fn daily_work_is_possible_in_a_main_working_tree() {
 }
 
 fn works(name: &str, options: &[&str]) {
-    let Some(prison) = Prison::new() else { return };
+    let Some(case) = SandboxCase::new() else { return };
     assert!(WORKS.len() >= 25);
-    let extra = prison.world.path("extra");
+    let extra = case.world.path("extra");
     std::fs::create_dir(&extra).unwrap();
     let options = [options, &["--sandbox-rw", extra.to_str().unwrap()]].concat();
-    let results = prison.run(name, &options, WORKS);
+    let results = case.run(name, &options, WORKS);
     let failed: Vec<_> = results.iter().filter(|(_, (code, _))| *code != 0).collect();
     assert!(failed.is_empty(), "{failed:#?}");
     // The work is there outside.
-    let tree = prison.tree(name, &options);
-    let log = prison.git(&["-C", tree.to_str().unwrap(), "log", "--format=%s"]);
+    let tree = case.tree(name, &options);
+    let log = case.git(&["-C", tree.to_str().unwrap(), "log", "--format=%s"]);
     assert!(log.contains("two again") && log.contains("side"), "{log}");
     assert!(extra.join("x").exists());
     // Its state is kept, the home directory is forgotten.
-    let home = |file: &str| std::fs::read_to_string(prison.world.path("home").join(file)).unwrap_or_default();
+    let home = |file: &str| std::fs::read_to_string(case.world.path("home").join(file)).unwrap_or_default();
     assert_eq!(
         (home(".claude/history"), home(".x"), home(".npm/_cacache/index")),
         ("x\n".into(), String::new(), "seeded\n".into())
     );
-    prison.world.swarm(&["clean", name, "--force-dirty"]).ok();
-    assert!(!prison.world.swarm_dir().join("sandbox").join(name).exists());
+    case.world.swarm(&["clean", name, "--force-dirty"]).ok();
+    assert!(!case.world.swarm_dir().join("sandbox").join(name).exists());
 }

@@ -15,7 +15,7 @@ pub(super) fn sandbox_dir(paths: &Paths) -> PathBuf {
 
 /// The sandbox of one worker.
 #[derive(Clone, Debug)]
-pub(crate) struct Jail {
+pub(crate) struct WorkerSandbox {
     pub(crate) spec: SandboxSpec,
     /// The worker's name.
     pub(crate) worker: String,
@@ -31,7 +31,7 @@ pub(crate) struct Jail {
     pub(crate) named: Vec<PathBuf>,
 }
 
-impl Jail {
+impl WorkerSandbox {
     /// A sandbox that hides and shows nothing of its own.
     pub(crate) fn new(spec: SandboxSpec, worker: &str, paths: &Paths, helper: &Path) -> Self {
         Self {
@@ -47,10 +47,10 @@ impl Jail {
 
     /// The sandbox for held-out checks, which may read their files.
     pub(crate) fn for_held_out(&self, commands: &[String]) -> Self {
-        let mut jail = Self { hidden: None, ..self.clone() };
-        jail.named.extend(self.hidden.clone());
-        jail.named.extend(named_files(commands.iter().flat_map(|command| command.split_whitespace())));
-        jail
+        let mut sandbox = Self { hidden: None, ..self.clone() };
+        sandbox.named.extend(self.hidden.clone());
+        sandbox.named.extend(named_files(commands.iter().flat_map(|command| command.split_whitespace())));
+        sandbox
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn named_files<'a>(words: impl Iterator<Item = &'a str>) -> Vec<PathB
 }
 
 /// A command that is to run in a sandbox.
-pub(crate) struct Inmate<'a> {
+pub(crate) struct SandboxedCommand<'a> {
     /// Its directory.
     pub(crate) cwd: &'a Path,
     /// The directory that it may write, if that is not the working tree that holds `cwd`.
@@ -80,7 +80,7 @@ pub(crate) struct Inmate<'a> {
 
 /// The way into a sandbox.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Entrance {
+pub(crate) struct SandboxPrefix {
     /// The words in front of the command.
     pub(crate) argv: Vec<String>,
     /// Files that exist only for the sandbox.
