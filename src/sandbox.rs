@@ -1,9 +1,9 @@
 //! Sandboxes: chooses the program that builds one, and wraps a command so that it runs inside.
 //!
-//! [`choose`] decides at a spawn, [`WorkerSandbox`] wraps each run of the agent and each check of a worker. What a sandbox may
-//! see and write is decided by [`swarm_state::sandbox`]; [`facts`] collects what exists, [`bwrap`] knows bubblewrap.
-//! [`mod@proxy`] gives a
-//! sandbox without a network the allowed hosts, through the [`bridge`] inside. Docker Sandbox is not built yet.
+//! [`choose`] decides at a spawn, [`WorkerSandbox`] wraps each run of the agent and each check of a worker. What a
+//! sandbox may see and write is decided by [`swarm_state::sandbox`]; [`facts`] collects what exists, [`bwrap`] knows
+//! bubblewrap. [`mod@proxy`] gives a sandbox without a network the allowed hosts, through the [`bridge`] inside. Docker
+//! Sandbox is not built yet.
 //! Used by the client, the daemon, `doctor` and the loops. Deliberately absent: any way to run without a sandbox that
 //! was requested.
 

@@ -153,6 +153,8 @@ pub mod cause;
 
 pub mod advice;
 
+pub mod attention;
+
 pub mod ignored;
 
 pub mod removal;

@@ -1,0 +1,116 @@
+//! The attention that a worker needs from a person, and the order in which workers are shown by it.
+//!
+//! Everything that shows or announces workers uses this one definition. Deliberately absent: what the person should do
+//! ([`crate::advice`]).
+
+use crate::cause::Cause;
+use crate::model::Status;
+use crate::notice::PauseBy;
+
+/// The groups of workers, in the order in which a person should look at them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Attention {
+    /// Only a person can let it go on.
+    NeedsYou,
+    /// Its work has failed, or its agent cannot be reached.
+    FailedOrLost,
+    /// Its agent or its checks work.
+    Working,
+    /// The worker goes on later, by itself or when the person who paused it resumes it.
+    Parked,
+    /// The worker has finished with success, and no person has looked at it since.
+    FinishedUnseen,
+    /// All others: killed, or finished and seen.
+    Rest,
+}
+
+impl Attention {
+    /// All groups, in their order.
+    pub const ALL: [Self; 6] =
+        [Self::NeedsYou, Self::FailedOrLost, Self::Working, Self::Parked, Self::FinishedUnseen, Self::Rest];
+
+    /// The heading of the group.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::NeedsYou => "needs you",
+            Self::FailedOrLost => "failed or lost",
+            Self::Working => "working",
+            Self::Parked => "parked",
+            Self::FinishedUnseen => "finished, unseen",
+            Self::Rest => "the rest",
+        }
+    }
+
+    /// The group of a worker. `is_seen` says whether a person has looked at it since it finished.
+    pub fn of(status: Status, cause: Option<&Cause>, is_seen: bool) -> Self {
+        match status {
+            Status::Waiting => waiting(cause),
+            Status::Paused => paused(cause),
+            Status::Lost | Status::Unreachable => Self::FailedOrLost,
+            Status::Failed if !is_seen => Self::FailedOrLost,
+            Status::Done if !is_seen => Self::FinishedUnseen,
+            Status::Failed | Status::Done | Status::Killed => Self::Rest,
+            Status::Starting | Status::Running | Status::Retrying => Self::Working,
+        }
+    }
+}
+
+/// The group of a worker that waits. A worker whose cause only another version knows may wait for a person.
+fn waiting(cause: Option<&Cause>) -> Attention {
+    match cause {
+        Some(Cause::Outage { outage, .. }) if !outage.needs_person() => Attention::Parked,
+        Some(Cause::MemoryPressure { .. }) => Attention::Parked,
+        _ => Attention::NeedsYou,
+    }
+}
+
+/// The group of a paused loop: a person who paused it knows.
+fn paused(cause: Option<&Cause>) -> Attention {
+    match cause {
+        Some(Cause::Paused { by: PauseBy::User | PauseBy::Shutdown, .. }) => Attention::Parked,
+        _ => Attention::NeedsYou,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outage::OutageKind;
+
+    #[test]
+    fn the_group_of_each_worker() {
+        let outage = |outage| Cause::Outage { outage, message: "m".into(), until: None, retry_seconds: 5 };
+        let paused = |by| Cause::Paused { by, detail: None };
+        let disk = Cause::DiskFull { error: "no space left".into() };
+        let pressure = Cause::MemoryPressure { percent: 34, limit: 20 };
+        for (status, cause, is_seen, group) in [
+            (Status::Starting, None, false, Attention::Working),
+            (Status::Running, Some(paused(PauseBy::NoProgress)), false, Attention::Working),
+            (Status::Retrying, None, false, Attention::Working),
+            (Status::Waiting, None, false, Attention::NeedsYou),
+            (Status::Waiting, Some(Cause::NeedsPerson { text: "asks".into() }), true, Attention::NeedsYou),
+            (Status::Waiting, Some(outage(OutageKind::Login)), false, Attention::NeedsYou),
+            (Status::Waiting, Some(outage(OutageKind::Limit)), false, Attention::Parked),
+            (Status::Waiting, Some(pressure), false, Attention::Parked),
+            (Status::Waiting, Some(disk), false, Attention::NeedsYou),
+            (Status::Paused, Some(paused(PauseBy::User)), false, Attention::Parked),
+            (Status::Paused, Some(paused(PauseBy::Shutdown)), false, Attention::Parked),
+            (Status::Paused, Some(paused(PauseBy::StoryStuck)), false, Attention::NeedsYou),
+            (Status::Paused, None, false, Attention::NeedsYou),
+            (Status::Lost, Some(Cause::Lost), true, Attention::FailedOrLost),
+            (Status::Unreachable, None, false, Attention::FailedOrLost),
+            (Status::Failed, None, false, Attention::FailedOrLost),
+            (Status::Failed, None, true, Attention::Rest),
+            (Status::Done, None, false, Attention::FinishedUnseen),
+            (Status::Done, None, true, Attention::Rest),
+            (Status::Killed, None, false, Attention::Rest),
+        ] {
+            assert_eq!(Attention::of(status, cause.as_ref(), is_seen), group, "{status} {cause:?}");
+        }
+    }
+
+    #[test]
+    fn groups_sort_in_the_order_of_the_list() {
+        assert!(Attention::ALL.is_sorted());
+    }
+}
