@@ -36,6 +36,7 @@
 //! * **outage** – a usage limit, an overloaded API or a failed login; not a failure
 //! * **cause** – why a worker or loop is in its state, as data; the text is derived from it
 //! * **advice** – the next step that swarm suggests to a person, derived from the cause
+//! * **attention** – the group that says how urgently a worker needs a person: needs you, failed or lost, working, …
 //! * **stop reason** – why a worker has finished, as data; **end** – its class, as results and exit statuses report it
 //! * **finished** – a worker or loop that has ended and does not start again by itself
 //! * **paused** – a loop that starts no iteration until it is resumed
@@ -71,7 +72,7 @@
 //! 3. [`gates`], [`check_result`], [`rooms`], [`proof`], [`proof_summary`], [`promise`], [`budget`], [`outage`]: when a
 //!    loop is complete, must end or has to wait; [`test_gates`], [`canary`], [`inventory`]: whether a check runs its
 //!    tests
-//! 4. [`ends`], [`cause`], [`advice`], [`notice`], [`words`]: why it is in its state, and the text for people
+//! 4. [`ends`], [`cause`], [`advice`], [`attention`], [`notice`], [`words`]: why it is in its state, and the text for people
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
 //! 6. [`transcript`], [`hook`], [`context`]: what an agent records and reports, and how full its context is
 //! 7. [`contract`], [`template`], [`ledger`], [`scripts`], [`runners`]: the text of an iteration, its record, the files
