@@ -40,8 +40,8 @@ pub(crate) use files::is_helper;
 use caps::Confinement;
 
 use crate::procs;
+use crate::sandbox::HeldPlaceholders;
 use crate::sandbox::hosts::start_pane_proxy;
-use crate::sandbox::remove_placeholders;
 
 /// How long the wrapper outlives the agent at most. In this time, tmux reads the last output before it closes the
 /// terminal, and background processes can print their last lines.
@@ -89,6 +89,10 @@ async fn run(dir: &Path) -> u8 {
         Ok(proxy) => proxy,
         Err(cause) => return fail(dir, &format!("cannot start the proxy of the sandbox: {cause}")),
     };
+    let placeholders = match HeldPlaceholders::hold(spec.placeholders.clone()) {
+        Ok(held) => held,
+        Err(error) => return fail(dir, &error.to_string()),
+    };
     let agent = match confinement.start(|| start(&spec)) {
         Ok(agent) => agent,
         Err(text) => {
@@ -117,7 +121,7 @@ async fn run(dir: &Path) -> u8 {
     if let Err(cause) = files::write_exit(dir, &record) {
         say(&format!("cannot write {}: {cause}", dir.join("exit.json").display()));
     }
-    remove_placeholders(&spec.placeholders);
+    drop(placeholders);
     if !hup {
         tree.linger().await;
         if spec.end_leftovers || signals.end_was_asked().await {
