@@ -42,6 +42,7 @@ use caps::Confinement;
 use crate::procs;
 use crate::sandbox::HeldPlaceholders;
 use crate::sandbox::hosts::start_pane_proxy;
+use crate::sandbox::proxy::Proxy;
 
 /// How long the wrapper outlives the agent at most. In this time, tmux reads the last output before it closes the
 /// terminal, and background processes can print their last lines.
@@ -84,14 +85,10 @@ async fn run(dir: &Path) -> u8 {
         Ok(signals) => signals,
         Err(cause) => return fail(dir, &format!("cannot handle signals: {cause}")),
     };
-    // Lives as long as the agent.
-    let _proxy = match spec.proxy.as_ref().map(start_pane_proxy).transpose() {
-        Ok(proxy) => proxy,
-        Err(cause) => return fail(dir, &format!("cannot start the proxy of the sandbox: {cause}")),
-    };
-    let placeholders = match HeldPlaceholders::hold(spec.placeholders.clone()) {
+    // Both live as long as the agent.
+    let (_proxy, placeholders) = match hold_sandbox(&spec) {
         Ok(held) => held,
-        Err(error) => return fail(dir, &error.to_string()),
+        Err(text) => return fail(dir, &text),
     };
     let agent = match confinement.start(|| start(&spec)) {
         Ok(agent) => agent,
@@ -130,6 +127,14 @@ async fn run(dir: &Path) -> u8 {
         }
     }
     record.status()
+}
+
+/// Starts and creates the parts of the agent's sandbox that this process keeps.
+fn hold_sandbox(spec: &LaunchSpec) -> Result<(Option<Proxy>, HeldPlaceholders), String> {
+    let proxy = spec.proxy.as_ref().map(start_pane_proxy).transpose();
+    let proxy = proxy.map_err(|cause| format!("cannot start the proxy of the sandbox: {cause}"))?;
+    let held = HeldPlaceholders::hold(spec.placeholders.clone()).map_err(|error| error.to_string())?;
+    Ok((proxy, held))
 }
 
 /// Prepares the caps of the launch in `dir`, and records which mechanisms enforce them.
