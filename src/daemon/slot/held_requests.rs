@@ -15,8 +15,8 @@ use crate::protocol::{AgentRequestView, HeldAnswer};
 
 /// How long a hook may not have asked.
 const MAX_SILENCE: Duration = Duration::from_secs(3);
-/// How long the worker may not need a person before its oldest request counts as answered in the dialog. When the
-/// hook starts, the dialog may not be on the screen yet.
+/// How long the agent shows its input box before its oldest request counts as answered in the dialog. When the hook
+/// starts, the dialog may not be on the screen yet.
 const DIALOG_GONE_DELAY: Duration = Duration::from_secs(2);
 
 /// A request, and what became of it.
@@ -32,7 +32,7 @@ struct HeldRequest {
 #[derive(Default)]
 pub(crate) struct HeldRequests {
     held: Vec<HeldRequest>,
-    /// Since when the worker has not needed a person, while requests are held.
+    /// Since when the agent has shown its input box, while requests are held.
     gone_since: Option<Instant>,
 }
 
@@ -43,7 +43,7 @@ impl HeldRequests {
         &mut self,
         request: &AgentRequest,
         hold: Duration,
-        needs_person: bool,
+        shows_input: bool,
         now: Instant,
     ) -> (HeldAnswer, bool) {
         self.held.retain(|held| now.duration_since(held.asked) < MAX_SILENCE);
@@ -69,7 +69,7 @@ impl HeldRequests {
             self.held.remove(at);
             return (HeldAnswer::Over, false);
         }
-        if needs_person {
+        if !shows_input {
             self.gone_since = None;
         } else {
             let since = *self.gone_since.get_or_insert(now);
@@ -141,21 +141,21 @@ mod tests {
     fn an_answer_reaches_its_hook_once() {
         let (mut requests, now) = (HeldRequests::default(), Instant::now());
         assert_eq!(requests.ask(&request("1"), HOLD, false, now), (HeldAnswer::Wait, true));
-        assert_eq!(requests.ask(&request("2"), HOLD, true, now), (HeldAnswer::Wait, true));
+        assert_eq!(requests.ask(&request("2"), HOLD, false, now), (HeldAnswer::Wait, true));
         let answered = requests.answer(None, Answer::Yes, now, fits).unwrap();
         assert_eq!(answered.unwrap().id, "1");
         // The next answer is for the next request.
         assert_eq!(ids(&requests, now), ["2"]);
         assert!(requests.answer(Some("1"), Answer::No, now, fits).unwrap().is_none());
-        assert_eq!(requests.ask(&request("1"), HOLD, true, now), (HeldAnswer::Answered(Answer::Yes), false));
+        assert_eq!(requests.ask(&request("1"), HOLD, false, now), (HeldAnswer::Answered(Answer::Yes), false));
         // A hook that asks once more holds a new request.
-        assert_eq!(requests.ask(&request("1"), HOLD, true, now), (HeldAnswer::Wait, true));
+        assert_eq!(requests.ask(&request("1"), HOLD, false, now), (HeldAnswer::Wait, true));
     }
 
     #[test]
     fn a_hook_that_died_holds_nothing_and_an_unfit_answer_changes_nothing() {
         let (mut requests, now) = (HeldRequests::default(), Instant::now());
-        requests.ask(&request("1"), HOLD, true, now);
+        requests.ask(&request("1"), HOLD, false, now);
         assert!(requests.answer(None, Answer::No, now, |_| Err(())).is_err());
         assert_eq!(ids(&requests, now), ["1"]);
         let later = now + MAX_SILENCE;
@@ -170,18 +170,15 @@ mod tests {
         for id in ["1", "2"] {
             requests.ask(&request(id), HOLD, false, now);
         }
-        for (at, needs_person, first) in [
-            (1, false, HeldAnswer::Wait),
-            (2, true, HeldAnswer::Wait),
-            (3, false, HeldAnswer::Wait),
-            (4, false, HeldAnswer::Wait),
-            (5, false, HeldAnswer::Over),
+        for (at, shows_input, first) in [
+            (1, true, HeldAnswer::Wait),
+            (2, false, HeldAnswer::Wait),
+            (3, true, HeldAnswer::Wait),
+            (4, true, HeldAnswer::Wait),
+            (5, true, HeldAnswer::Over),
         ] {
-            assert_eq!(
-                requests.ask(&request("2"), HOLD, needs_person, now + at * second).0,
-                HeldAnswer::Wait
-            );
-            assert_eq!(requests.ask(&request("1"), HOLD, needs_person, now + at * second).0, first, "{at}");
+            assert_eq!(requests.ask(&request("2"), HOLD, shows_input, now + at * second).0, HeldAnswer::Wait);
+            assert_eq!(requests.ask(&request("1"), HOLD, shows_input, now + at * second).0, first, "{at}");
         }
         assert_eq!(ids(&requests, now + 5 * second), ["2"]);
     }
@@ -192,7 +189,7 @@ mod tests {
         for second in 0..=300 {
             let now = now + Duration::from_secs(second);
             let expected = if second == 300 { HeldAnswer::Over } else { HeldAnswer::Wait };
-            assert_eq!(requests.ask(&request("1"), HOLD, true, now).0, expected);
+            assert_eq!(requests.ask(&request("1"), HOLD, false, now).0, expected);
         }
     }
 }

@@ -96,8 +96,10 @@ impl Supervisor {
         let slot = self.slots.get_mut(&name)?;
         let hold = Duration::from_secs(slot.spec.profile.hold_seconds());
         let needs_person = matches!(slot.engine.cause(), Some(Cause::NeedsPerson { .. }));
-        let (answer, is_new) = slot.requests.ask(request, hold, needs_person, Instant::now());
-        if is_new {
+        let shows_input = slot.engine.is_ready();
+        let (answer, is_new) = slot.requests.ask(request, hold, shows_input, Instant::now());
+        // A dialog that swarm does not recognize is a change of the screen, which ends the report of a question.
+        if is_new || (answer == HeldAnswer::Wait && !needs_person && !shows_input) {
             self.step(&name, Event::Hook(run, HookSignal::Asks(request.headline())));
         }
         if matches!(answer, HeldAnswer::Answered(_)) {
