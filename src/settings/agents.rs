@@ -40,7 +40,7 @@ pub(super) enum KeyKind {
 }
 
 /// Every key of `[agents.NAME]`, the field of [`Profile`] that it sets, and its type.
-pub(super) const KEYS: [(&str, &str, KeyKind); 38] = [
+pub(super) const KEYS: [(&str, &str, KeyKind); 40] = [
     ("commands", "commands", KeyKind::Texts),
     ("one_shot", "one_shot", KeyKind::Texts),
     ("bare_one_shot", "bare_one_shot", KeyKind::Flag),
@@ -66,6 +66,8 @@ pub(super) const KEYS: [(&str, &str, KeyKind); 38] = [
     ("hosts", "hosts", KeyKind::Texts),
     ("sandbox_flags", "sandbox_flags", KeyKind::Texts),
     ("sandbox_args", "sandbox_args", KeyKind::Texts),
+    ("docker_template", "docker_template", KeyKind::Text),
+    ("docker_state", "docker_state", KeyKind::Texts),
     ("prompt_via", "interactive_via", KeyKind::Via),
     ("interactive_via", "interactive_via", KeyKind::Via),
     ("one_shot_via", "one_shot_via", KeyKind::Via),

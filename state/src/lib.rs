@@ -72,15 +72,15 @@
 //! 3. [`gates`], [`check_result`], [`rooms`], [`proof`], [`proof_summary`], [`promise`], [`budget`], [`outage`]: when a
 //!    loop is complete, must end or has to wait; [`test_gates`], [`canary`], [`inventory`]: whether a check runs its
 //!    tests
-//! 4. [`ends`], [`cause`], [`advice`], [`attention`], [`notice`], [`words`]: why it is in its state, what it needs, and the
-//!    text for people
+//! 4. [`ends`], [`cause`], [`advice`], [`attention`], [`notice`], [`words`]: why it is in its state, what it needs, and
+//!    the text for people
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
 //! 6. [`transcript`], [`hook`], [`context`]: what an agent records and reports, and how full its context is
 //! 7. [`contract`], [`template`], [`ledger`], [`scripts`], [`runners`]: the text of an iteration, its record, the files
 //!    and test runners of its checks
 //! 8. [`session`]: loops within one agent session; [`tasks`]: task lists and the review of their stories
-//! 9. [`sandbox`], [`network`]: what the processes of a worker can see, write and reach; [`guard`]: dangerous tool
-//!    calls of agents without a sandbox
+//! 9. [`sandbox`], [`docker`], [`network`]: what the processes of a worker can see, write and reach; [`guard`]:
+//!    dangerous tool calls of agents without a sandbox
 //! 10. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing
 //!     worktrees
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
@@ -92,6 +92,8 @@ pub mod model;
 pub mod spec;
 
 pub mod sandbox;
+
+pub mod docker;
 
 pub mod caps;
 

@@ -1,0 +1,153 @@
+//! Creates and sets up the sandbox of a project before a run.
+//!
+//! The setup writes its proof inside as its last step. So a setup that failed is repeated, and one of a sandbox that
+//! was deleted does not count for the next.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use swarm_state::docker::{
+    self, INNER_PROGRAM, PUT_SCRIPT, STATE_DIR, SetupState, Workspace, is_static_linux_program,
+};
+
+use super::docker::{CALL_TIMEOUT, DockerSandbox, LIST_TIMEOUT, SandboxRecord};
+use crate::error::{Error, ErrorCode, Result};
+use crate::files::write_unsynced;
+use crate::paths::private_dir;
+
+/// How long the creation may take: it may download the template.
+pub(crate) const CREATE_TIMEOUT: Duration = Duration::from_secs(900);
+/// How much of a program is read to decide whether it runs inside.
+const HEADER_BYTES: u64 = 64 << 10;
+/// The version of the setup.
+const SETUP_VERSION: u32 = 1;
+
+/// The architecture of programs for the sandbox, as ELF files name it. A virtual machine has that of its host.
+const MACHINE: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
+
+/// The content of a sandbox.
+#[derive(Clone, Debug)]
+pub(crate) struct DockerSetup {
+    /// The agent's name.
+    pub(crate) template: String,
+    /// The entries of the agent's home directory that are the user's.
+    pub(crate) links: Vec<String>,
+    /// The user's home directory.
+    pub(crate) home: PathBuf,
+    /// The directories after the project.
+    pub(crate) workspaces: Vec<Workspace>,
+    /// The name and the address for commits.
+    pub(crate) identity: (String, String),
+    /// swarm's program.
+    pub(crate) helper: PathBuf,
+}
+
+/// Whether swarm's program can run in a sandbox, for the agent's hooks.
+pub(crate) fn hooks_run_inside(program: &Path) -> bool {
+    let mut header = vec![];
+    let read = File::open(program).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut header));
+    read.is_ok() && is_static_linux_program(&header, MACHINE)
+}
+
+impl DockerSandbox {
+    /// Makes the sandbox ready for a run: creates it, completes its setup, and restarts it if files were edited outside
+    /// since the last run. Blocks, for minutes if the template has to be downloaded.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Sandbox`] with docker's message.
+    pub(crate) fn open(&self, setup: &DockerSetup) -> Result<()> {
+        let state_dir = setup.home.join(STATE_DIR);
+        let mut workspaces = vec![Workspace::writable(&self.project)];
+        if !setup.links.is_empty() {
+            prepare_state(&state_dir, &setup.links)?;
+            workspaces.push(Workspace::writable(&state_dir));
+        }
+        workspaces.extend(setup.workspaces.iter().cloned());
+        let program = Some(&setup.helper).filter(|program| hooks_run_inside(program));
+        let mark = docker::setup_mark(&workspaces, &setup_of(program.map(PathBuf::as_path)));
+        let running = SandboxRecord { is_running: true, stamp: None };
+        let list = self.call(docker::list_call(), Box::new(io::empty()), LIST_TIMEOUT)?;
+        let state = if docker::is_listed(&list, &self.name) {
+            if self.was_edited() {
+                self.stop()?;
+            }
+            // The next call starts it.
+            self.set_record(&running)?;
+            let printed = self.call(docker::mark_call(&self.name), Box::new(io::empty()), CALL_TIMEOUT)?;
+            SetupState::of(&printed, &mark)
+        } else {
+            let call = docker::create_call(&self.name, &setup.template, &workspaces);
+            self.call(call, Box::new(io::empty()), CREATE_TIMEOUT)?;
+            SetupState::Missing
+        };
+        match state {
+            SetupState::Complete => {}
+            SetupState::Missing => self.set_up(setup, &state_dir, program, &mark)?,
+            SetupState::OtherWorkspaces => {
+                let message = format!("the Docker sandbox '{}' has other directories", self.name);
+                let hint = format!("to create it again: docker sandbox rm {}", self.name);
+                return Err(Error::new(ErrorCode::Sandbox, message).hint(hint));
+            }
+        }
+        self.set_record(&running)
+    }
+
+    fn set_up(
+        &self,
+        setup: &DockerSetup,
+        state_dir: &Path,
+        program: Option<&PathBuf>,
+        mark: &str,
+    ) -> Result<()> {
+        let none = || Box::new(io::empty());
+        if !setup.links.is_empty() {
+            let call = docker::link_call(&self.name, &state_dir.to_string_lossy(), &setup.links);
+            self.call(call, none(), CALL_TIMEOUT)?;
+        }
+        if let Some(program) = program {
+            let failed = |e| Error::system("cannot copy swarm's program into the sandbox", e);
+            let file = File::open(program).map_err(failed)?;
+            let size = file.metadata().map_err(failed)?.len().to_string();
+            let call = docker::script_call(&self.name, true, PUT_SCRIPT, &[INNER_PROGRAM, "755", &size]);
+            self.call(call, Box::new(file), CALL_TIMEOUT)?;
+        }
+        let identity = (setup.identity.0.as_str(), setup.identity.1.as_str());
+        self.call(docker::identity_call(&self.name, identity, mark), none(), CALL_TIMEOUT)?;
+        Ok(())
+    }
+}
+
+/// The version of a setup, with that of the program that was copied.
+fn setup_of(program: Option<&Path>) -> String {
+    let found = program.and_then(|program| program.metadata().ok());
+    let program = found.map(|data| format!(" {} {}", data.len(), data.mtime())).unwrap_or_default();
+    format!("{SETUP_VERSION}{program}")
+}
+
+/// Creates what is missing of the agents' state. An empty file would be an error of the agent.
+fn prepare_state(dir: &Path, links: &[String]) -> Result<()> {
+    private_dir(dir)?;
+    for link in links {
+        let path = dir.join(link);
+        let failed = |e: io::Error| Error::system(format!("cannot prepare '{}'", path.display()), e);
+        if !link.ends_with(".json") {
+            private_dir(&path)?;
+            continue;
+        }
+        let text = match fs::read(&path) {
+            Ok(text) if serde_json::from_slice::<serde_json::Value>(&text).is_ok() => continue,
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => vec![],
+            Err(error) => return Err(failed(error)),
+        };
+        if !text.trim_ascii().is_empty() {
+            let stamp = chrono::Utc::now().format("%Y%m%dT%H%M%S%3f");
+            fs::rename(&path, dir.join(format!("{link}.corrupt-{stamp}"))).map_err(failed)?;
+        }
+        write_unsynced(&path, b"{}\n").map_err(failed)?;
+    }
+    Ok(())
+}
