@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use swarm_state::docker::Workspace;
 use swarm_state::profiles::Profile;
 use swarm_state::sandbox::{
-    GitPlace, Mounts, Placeholder, SANDBOX_VARIABLE, SandboxKind, SandboxWish, UnfitTree, change_environment,
+    GitPlace, Mounts, SANDBOX_VARIABLE, SandboxKind, SandboxWish, UnfitTree, change_environment,
 };
 use walkdir::WalkDir;
 
@@ -27,6 +27,7 @@ pub(crate) mod docker_setup;
 mod facts;
 pub(crate) mod hosts;
 pub mod inside;
+mod placeholders;
 mod process;
 pub(crate) mod proxy;
 mod seccomp;
@@ -35,6 +36,7 @@ mod worker;
 
 pub(crate) use bwrap::detect as detect_bwrap;
 use facts::Collected;
+pub(crate) use placeholders::HeldPlaceholders;
 use worker::sandbox_dir;
 pub(crate) use worker::{SandboxPrefix, SandboxedCommand, WorkerSandbox, named_files};
 
@@ -79,27 +81,6 @@ pub(crate) fn is_inside(paths: &Paths) -> bool {
     std::env::var_os(SANDBOX_VARIABLE).is_some_and(|root| Paths::new(root.into()).root() == paths.root())
 }
 
-impl Drop for Placeholders {
-    fn drop(&mut self) {
-        remove_placeholders(&self.0);
-    }
-}
-
-/// Deletes the placeholders of an [`SandboxPrefix`] at the end.
-pub(crate) struct Placeholders(pub(crate) Vec<PathBuf>);
-
-/// Deletes placeholders, unless something else is in their place now. It does no harm if they stay.
-pub(crate) fn remove_placeholders(paths: &[PathBuf]) {
-    for path in paths.iter().filter(|path| !path.is_symlink()) {
-        let _ = match std::fs::read(path) {
-            Ok(text) if text == b".\n" => std::fs::remove_file(path),
-            Ok(_) => Ok(()),
-            // Only an empty directory.
-            Err(_) => std::fs::remove_dir(path),
-        };
-    }
-}
-
 impl WorkerSandbox {
     /// Prepares a sandbox, changes the environment, and returns the way in. Blocks for a moment.
     ///
@@ -112,12 +93,14 @@ impl WorkerSandbox {
             // The end of `docker` does not end the command inside.
             let limit = command.limit.map(|limit| limit.as_secs().to_string());
             argv.extend(limit.iter().flat_map(|seconds| ["timeout", "-k", "2", seconds]).map(str::to_owned));
-            return Ok(SandboxPrefix { argv, placeholders: vec![] });
+            return Ok(SandboxPrefix { argv, ..SandboxPrefix::default() });
         }
         let Collected { facts, placeholders, copies } = facts::collect(self, &command)?;
-        for placeholder in &placeholders {
-            put(placeholder)?;
+        let (temporary, lasting) = placeholders.into_iter().partition::<Vec<_>, _>(|one| one.is_temporary);
+        for one in &lasting {
+            placeholders::create_lasting(&one.path, one.text)?;
         }
+        let held = HeldPlaceholders::hold(temporary.into_iter().map(|one| one.path).collect())?;
         let exists = |path: &Path| path.symlink_metadata().is_ok_and(|found| !found.is_symlink());
         let mounts = Mounts::of(&facts, &exists).map_err(|error: UnfitTree| {
             Error::new(ErrorCode::Sandbox, error.to_string())
@@ -125,11 +108,7 @@ impl WorkerSandbox {
         })?;
         change_environment(command.env, self.paths.root());
         let argv = bwrap::argv(self, &mounts, &command, &copies)?;
-        let temporary = placeholders.iter().filter(|placeholder| placeholder.is_temporary);
-        Ok(SandboxPrefix {
-            argv,
-            placeholders: temporary.map(|placeholder| placeholder.path.clone()).collect(),
-        })
+        Ok(SandboxPrefix { argv, placeholders: held })
     }
 }
 
@@ -202,31 +181,5 @@ pub(crate) fn remove_private(paths: &Paths, worker: &str) {
         && error.kind() != std::io::ErrorKind::NotFound
     {
         tracing::warn!(worker, %error, "cannot delete the caches of its sandbox");
-    }
-}
-
-/// Creates a file or directory that has to exist to be protected. A symbolic link in its place is refused: a mount
-/// would protect the target instead.
-fn put(placeholder: &Placeholder) -> Result<()> {
-    let path = &placeholder.path;
-    let failed = |error: std::io::Error| {
-        Error::new(ErrorCode::Sandbox, format!("cannot protect '{}': {error}", path.display()))
-    };
-    match path.symlink_metadata() {
-        Ok(found) if found.is_symlink() => {
-            let message = format!("cannot protect '{}': it is a symbolic link", path.display());
-            return Err(Error::new(ErrorCode::Sandbox, message).hint("replace the link by its target"));
-        }
-        Ok(_) => return Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(failed(error)),
-    }
-    match placeholder.text {
-        None => std::fs::create_dir(path).map_err(failed),
-        Some(text) => {
-            let mut options = std::fs::File::options();
-            let made = options.write(true).create_new(true).open(path);
-            made.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes())).map_err(failed)
-        }
     }
 }

@@ -9,6 +9,7 @@ use swarm_state::sandbox::{SandboxKind, SandboxSpec};
 use swarm_state::spec::WorkerSpec;
 
 use super::docker::DockerSandbox;
+use super::placeholders::HeldPlaceholders;
 use crate::paths::Paths;
 
 /// The directory for what sandboxes keep, in swarm's directory.
@@ -100,11 +101,11 @@ pub(crate) struct SandboxedCommand<'a> {
     pub(crate) env: &'a mut BTreeMap<String, String>,
 }
 
-/// The way into a sandbox.
-#[derive(Clone, Debug, Default)]
+/// The way into a sandbox, which stays open as long as this lives.
+#[derive(Debug, Default)]
 pub(crate) struct SandboxPrefix {
     /// The words in front of the command.
     pub(crate) argv: Vec<String>,
     /// Files that exist only for the sandbox.
-    pub(crate) placeholders: Vec<PathBuf>,
+    pub(crate) placeholders: HeldPlaceholders,
 }
