@@ -206,6 +206,22 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_that_cannot_read_the_file_is_given_its_text() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut argv = ["claude", "-p", "x"].map(str::to_owned).to_vec();
+        let (profile, mut env) = (find(&table(), &argv), BTreeMap::new());
+        let launch =
+            Launch { profile: &profile, argv: &mut argv, env: &mut env, cwd: dir.path(), sandboxed: true };
+        let program = HookProgram { path: Path::new("/inner/swarm"), is_inline: true };
+        launch.pass(program, dir.path()).unwrap();
+        assert_eq!((&*argv[1], &argv[3..]), ("--settings", &["-p".to_owned(), "x".to_owned()][..]));
+        let settings: Value = serde_json::from_str(&argv[2]).unwrap();
+        let command = settings["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
+        assert!(command.ends_with(" /inner/swarm stop"), "{command}");
+        assert!(!dir.path().join("settings.json").exists());
+    }
+
+    #[test]
     fn what_the_user_passes_stays_and_comes_first() {
         let dir = tempfile::tempdir().unwrap();
         let theirs = r#"{"env":{"A":"1"},"hooks":{"Stop":[{"hooks":[{"type":"command","command":"mine"}]}],"Other":[1]}}"#;

@@ -151,3 +151,82 @@ fn prepare_state(dir: &Path, links: &[String]) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// A program of one segment of this kind.
+    fn elf(kind: u8) -> Vec<u8> {
+        let mut bytes = vec![0; 64 + 56];
+        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        bytes[18..20].copy_from_slice(&MACHINE.to_le_bytes());
+        (bytes[32], bytes[54], bytes[56], bytes[64]) = (64, 56, 1, kind);
+        bytes
+    }
+
+    #[test]
+    fn a_static_program_is_copied_and_a_new_one_replaces_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for name in ["project", "home", "state"] {
+            fs::create_dir(path(name)).unwrap();
+        }
+        let stand_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/fake-docker.pl");
+        let variables =
+            [("PATH", std::env::var("PATH").unwrap()), ("FAKE_DOCKER", path("state").display().to_string())];
+        let env: BTreeMap<String, String> = variables.map(|(name, value)| (name.to_owned(), value)).into();
+        let docker = DockerSandbox::new((&stand_in, path("records")), &path("project"), &env, &[]);
+        let setup = DockerSetup {
+            template: "claude".into(),
+            links: vec![],
+            home: path("home"),
+            workspaces: vec![],
+            identity: ("A 'B'".into(), "a@b".into()),
+            helper: path("swarm"),
+        };
+        let inner = path("state/homes").join(&docker.name);
+        // With an interpreter, the program needs files that the sandbox may not have.
+        for (kind, is_copied) in [(3, false), (1, true), (6, true)] {
+            fs::write(&setup.helper, [&elf(kind)[..], &vec![0; usize::from(kind)]].concat()).unwrap();
+            docker.open(&setup).unwrap();
+            let copy = inner.join(".swarm-bin/swarm");
+            assert_eq!(copy.exists(), is_copied, "{kind}");
+            if is_copied {
+                assert_eq!(fs::read(&copy).unwrap(), fs::read(&setup.helper).unwrap());
+                assert_eq!(copy.metadata().unwrap().permissions().mode() & 0o777, 0o755);
+            }
+        }
+        assert!(fs::read_to_string(inner.join(".gitconfig")).unwrap().contains("name = A 'B'"));
+        // Without entries of its own, the agent has no state outside.
+        assert!(!path("home/.dclaude_state").exists());
+        let other = DockerSetup { workspaces: vec![Workspace::writable(&path("home"))], ..setup };
+        let error = docker.open(&other).unwrap_err();
+        assert_eq!(error.message, format!("the Docker sandbox '{}' has other directories", docker.name));
+        assert_eq!(error.hint, Some(format!("to create it again: docker sandbox rm {}", docker.name)));
+    }
+
+    #[test]
+    fn a_state_file_is_replaced_only_if_it_is_not_json() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        let links = [".claude".to_owned(), ".claude.json".to_owned()];
+        let file = state.join(".claude.json");
+        let kept = || fs::read_dir(&state).unwrap().count();
+        for (text, wanted, count) in [
+            (None, "{}\n", 2),
+            (Some("{\"a\":1}"), "{\"a\":1}", 2),
+            (Some(""), "{}\n", 2),
+            (Some("{\"a\":"), "{}\n", 3),
+        ] {
+            if let Some(text) = text {
+                fs::write(&file, text).unwrap();
+            }
+            prepare_state(&state, &links).unwrap();
+            assert_eq!((&*fs::read_to_string(&file).unwrap(), kept()), (wanted, count), "{text:?}");
+        }
+    }
+}
