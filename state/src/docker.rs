@@ -176,15 +176,23 @@ pub fn network_command(name: &str, net: SandboxNet, hosts: &[AllowedHost]) -> Op
     let allowed = match net {
         SandboxNet::On => return None,
         SandboxNet::Off => String::new(),
-        SandboxNet::Allow => hosts.iter().map(|host| format!(" --allow-host {host}")).collect(),
+        SandboxNet::Allow => allow_options(hosts),
     };
     Some(format!("docker sandbox network proxy {name} --policy deny{allowed}"))
 }
 
 /// The command that allows further hosts.
 pub fn allow_command(name: &str, hosts: &[AllowedHost]) -> String {
-    let allowed: String = hosts.iter().map(|host| format!(" --allow-host {host}")).collect();
-    format!("docker sandbox network proxy {name}{allowed}")
+    format!("docker sandbox network proxy {name}{}", allow_options(hosts))
+}
+
+/// The options for the hosts. A shell would look for files that match a `*`.
+fn allow_options(hosts: &[AllowedHost]) -> String {
+    let word = |host: &AllowedHost| match host.to_string() {
+        text if text.contains('*') => shell_word(&text),
+        text => text,
+    };
+    hosts.iter().map(|host| format!(" --allow-host {}", word(host))).collect()
 }
 
 /// The parts of a worker that decide whether Docker Sandbox can be its sandbox.
@@ -207,12 +215,11 @@ pub struct DockerNeeds<'a> {
 impl DockerNeeds<'_> {
     /// Why Docker Sandbox cannot be the sandbox: a sentence, and the next step.
     pub fn obstacle(&self) -> Option<(String, &'static str)> {
-        let name = &self.profile.name;
+        let program = self.cmd.first().map(String::as_str).unwrap_or_default();
         let Some(template) = &self.profile.sandbox.docker_template else {
-            return Some((format!("Docker Sandbox has no template for '{name}'"), USE_BWRAP));
+            return Some((format!("Docker Sandbox has no template for '{program}'"), USE_BWRAP));
         };
         if self.profile.place_of_program(self.cmd) != 1 {
-            let program = self.cmd.first().map(String::as_str).unwrap_or_default();
             let why =
                 format!("the command starts with '{program}': a Docker sandbox starts '{template}' itself");
             return Some((why, "give only the agent's program and its options after --"));

@@ -129,10 +129,8 @@ impl WorkerSpec {
 
     /// The route of its prompt. An agent in a Docker sandbox has no standard input but the terminal.
     pub fn route(&self, wanted: PromptVia) -> PromptVia {
-        match self.profile.route(&self.cmd, wanted, self.ralph.is_some()) {
-            PromptVia::Stdin if self.is_in_docker() => PromptVia::Arg,
-            via => via,
-        }
+        let via = self.profile.route(&self.cmd, wanted, self.ralph.is_some());
+        if via == PromptVia::Stdin && self.is_in_docker() { PromptVia::Arg } else { via }
     }
 
     /// Whether it is a loop with a gate, which is complete only if swarm itself sees the gate pass.

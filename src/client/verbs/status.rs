@@ -110,8 +110,8 @@ fn network(worker: &WorkerView) -> String {
         let dir = worker.worktree.as_ref().map_or(&worker.cwd, |tree| &tree.path);
         let command = network_command(&sandbox_name(dir), net, &worker.allowed_hosts);
         return command.map_or_else(
-            || "with the network of Docker".to_owned(),
-            |command| format!("whose network is limited by: {command}"),
+            || "network as Docker gives it".to_owned(),
+            |command| format!("network as Docker gives it, unless you ran: {command}"),
         );
     }
     let hosts: Vec<_> = worker.allowed_hosts.iter().map(ToString::to_string).collect();
@@ -167,5 +167,8 @@ mod tests {
             (worker.network, worker.allowed_hosts) = (net, hosts.to_vec());
             assert_eq!(network(&worker), expected);
         }
+        (worker.sandbox, worker.network) = (Some(SandboxKind::Docker), Some(SandboxNet::Off));
+        let command = "docker sandbox network proxy ralph-_work --policy deny";
+        assert_eq!(network(&worker), format!("network as Docker gives it, unless you ran: {command}"));
     }
 }

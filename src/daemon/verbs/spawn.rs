@@ -282,6 +282,21 @@ impl Supervisor {
         }
     }
 
+    /// Adds a warning to the answer of the client that waits for a new worker, or sends it to the subscribers.
+    pub(crate) fn warn_at_spawn(&mut self, name: &WorkerName, message: String) {
+        match self.slots.get_mut(name).and_then(Slot::pending) {
+            Some(pending) => pending.warnings.push(message),
+            None => self.notify(name, Entry::Warning { message }),
+        }
+    }
+
+    /// The sandbox of a new worker cannot be built, so the client exits with the status for that.
+    pub(crate) fn note_no_sandbox(&mut self, name: &WorkerName) {
+        if let Some(pending) = self.slots.get_mut(name).and_then(Slot::pending) {
+            pending.lacks_sandbox = true;
+        }
+    }
+
     /// Answers the client that waits for a new loop whose first iteration is held, and reports why it is held.
     pub(crate) fn answer_held(&mut self, name: &WorkerName, message: String) {
         let Some(slot) = self.slots.get_mut(name) else { return };

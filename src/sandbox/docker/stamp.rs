@@ -24,7 +24,7 @@ pub(super) fn of(project: &Path) -> Option<String> {
         let data = entry.metadata().ok()?;
         let numbers = [data.len().cast_signed(), data.mtime(), data.mtime_nsec(), i64::from(data.mode())];
         hash.update(entry.path().as_os_str().as_encoded_bytes());
-        write!(hash, "\0{numbers:?}\n").ok()?;
+        writeln!(hash, "\0{numbers:?}").ok()?;
     }
     Some(crate::files::hex(&hash.finalize()))
 }

@@ -84,7 +84,7 @@ fn the_network_is_limited_by_a_command_for_the_user() {
     assert_eq!(command(SandboxNet::On), None);
     let deny = "docker sandbox network proxy n --policy deny";
     assert_eq!(command(SandboxNet::Off).as_deref(), Some(deny));
-    let allow = format!("{deny} --allow-host api.anthropic.com --allow-host *.example.com:8443");
+    let allow = format!("{deny} --allow-host api.anthropic.com --allow-host '*.example.com:8443'");
     assert_eq!(command(SandboxNet::Allow), Some(allow));
     assert_eq!(
         allow_command("n", &hosts[..1]),
