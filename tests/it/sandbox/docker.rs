@@ -423,3 +423,34 @@ fn a_worktree_comes_with_the_directory_of_its_repository() {
     log.args(["log", "-1", "--format=%s", "swarm/a"]);
     assert_eq!(world.run(log).ok().out, "work\n");
 }
+
+#[test]
+fn a_failing_test_is_added_and_removed_inside() {
+    let case = DockerCase::new("#!/bin/sh\ntouch fixed\necho '<promise>COMPLETE</promise>'\n");
+    let world = &case.world;
+    fs::create_dir(world.work().join("t")).unwrap();
+    world.write("t/a.sh", "[ -e fixed ]\n");
+    case.git(&["add", "-A"]);
+    case.git(&["commit", "-qm", "test"]);
+    let check = "for test in t/*.sh; do sh \"$test\" || exit 1; done";
+    let flags = ["--check", check, "--canary", "t/x/c.sh=exit 1 # {token}", "-n", "1", "--sandbox", "docker"];
+    world.write(
+        "t/all.sh",
+        "for test in t/x/*.sh; do [ ! -e $test ] || sh $test || { cat $test; exit 1; }; done\n",
+    );
+    let ran = world.swarm(&[&["loop", "do it", "--name", "l"][..], &flags, &["--", "claude", "-p"]].concat());
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    assert!(!world.work().join("t/x").exists());
+    let calls = case.calls();
+    let of = |end: &str| calls.iter().filter(|call| call.ends_with(end)).count();
+    // Before the first iteration, and after the last one.
+    assert_eq!(
+        (of("mkdir -- \"$1\" swarm work/t/x"), of("REMOVE swarm work/t/x/c.sh")),
+        (2, 2),
+        "{calls:#?}"
+    );
+    let report = world.swarm(&["report", "l", "--format", "json"]).ok().json();
+    let proofs = report["iterations"][0]["verdict"]["proofs"].as_array().unwrap();
+    let canary = proofs.iter().find(|proof| proof["layer"] == "canary").unwrap();
+    assert_eq!(canary["outcome"], "holds", "{canary}");
+}
