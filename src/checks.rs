@@ -168,6 +168,10 @@ impl CheckPlan<'_> {
                 Some(Err(error)) => return Err(Error::system("a check's task failed", error)),
             }
         }
+        if let Some(docker) = self.sandbox.and_then(|checks| checks.sandbox.docker.as_ref()) {
+            // The checks may have written files that swarm reads.
+            docker.wait_for_sync().await;
+        }
         results.sort_by_key(|(index, _)| *index);
         Ok(results.into_iter().map(|(_, result)| result).collect())
     }
@@ -184,6 +188,7 @@ impl CheckPlan<'_> {
         let proxy_dir = proxy.as_ref().map(|proxy| proxy.dir.clone());
         let (sandbox, cwd) = (sandbox.clone(), self.cwd.to_owned());
         let (tree, origin) = (tree.map(Path::to_owned), origin.map(Path::to_owned));
+        let limit = self.limit + CHECK_KILL_GRACE;
         let opening = tokio::task::spawn_blocking(move || {
             let (tree, origin) = (tree.as_deref(), origin.as_deref());
             let command = SandboxedCommand {
@@ -193,6 +198,7 @@ impl CheckPlan<'_> {
                 profile: None,
                 proxy: proxy_dir,
                 settings: None,
+                limit: Some(limit),
                 env: &mut env,
             };
             let prefix = sandbox.prepare(command)?;

@@ -100,6 +100,7 @@ async fn look() -> Vec<Check> {
     checks.extend(leftovers::panes(&observed));
     checks.push(git);
     checks.push(tools::sandbox().await);
+    checks.push(tools::docker_sandbox().await);
     checks.push(tools::caps());
     checks.extend(leftovers::branches(&observed).await);
     let pid = match &observed.server {

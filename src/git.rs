@@ -48,7 +48,7 @@ mod tests;
 pub(crate) use apart::{check_out_apart, checkout_settings, put_back, top};
 pub(crate) use branches::{has_branch, make_branch};
 pub(crate) use clear::clear_snapshots;
-pub(crate) use exclude::exclude;
+pub(crate) use exclude::{exclude, exclude_text};
 pub(crate) use ignored::{ignored, tracked};
 pub(crate) use leftovers::{Leftover, is_merged, leftovers, version};
 pub(crate) use losses::losses;
@@ -56,7 +56,7 @@ pub(crate) use merge::{
     begin_merge, commit_all, count_subjects, current_branch, delete_merged, finish_merge, git_dir,
     is_merging, make_story_branch, merge_base, stage, text_at, uncommitted, undo_merge, untracked,
 };
-pub(crate) use own_paths::{PathsCommit, commit_days, commit_paths, is_untracked};
+pub(crate) use own_paths::{PathsCommit, commit_days, commit_paths, identity, is_untracked};
 use repo::{Repo, check_branch, same_path};
 pub(crate) use run::is_below_ours;
 use run::{LONG_TIMEOUT, SHORT_TIMEOUT, git, git_patient};

@@ -2,16 +2,18 @@
 //!
 //! [`choose`] decides at a spawn, [`WorkerSandbox`] wraps each run of the agent and each check of a worker. What a
 //! sandbox may see and write is decided by [`swarm_state::sandbox`]; [`facts`] collects what exists, [`bwrap`] knows
-//! bubblewrap. [`mod@proxy`] gives a sandbox without a network the allowed hosts, through the [`bridge`] inside. Docker
-//! Sandbox is not built yet.
+//! bubblewrap. [`mod@proxy`] gives a sandbox without a network the allowed hosts, through the [`bridge`] inside.
+//! [`docker`] knows Docker Sandbox, and [`tree_files`] writes into the tree of an agent in it.
 //! Used by the client, the daemon, `doctor` and the loops. Deliberately absent: any way to run without a sandbox that
 //! was requested.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use swarm_state::docker::Workspace;
+use swarm_state::profiles::Profile;
 use swarm_state::sandbox::{
-    Mounts, SANDBOX_VARIABLE, SandboxKind, SandboxWish, UnfitTree, change_environment,
+    GitPlace, Mounts, SANDBOX_VARIABLE, SandboxKind, SandboxWish, UnfitTree, change_environment,
 };
 use walkdir::WalkDir;
 
@@ -20,12 +22,16 @@ use crate::paths::Paths;
 
 pub mod bridge;
 mod bwrap;
+pub(crate) mod docker;
+pub(crate) mod docker_setup;
 mod facts;
 pub(crate) mod hosts;
 pub mod inside;
 mod placeholders;
+mod process;
 pub(crate) mod proxy;
 mod seccomp;
+pub(crate) mod tree_files;
 mod worker;
 
 pub(crate) use bwrap::detect as detect_bwrap;
@@ -43,29 +49,30 @@ pub(crate) struct SandboxChoice {
     pub(crate) warning: Option<String>,
 }
 
-/// Chooses the program for a sandbox.
+/// Chooses the program for a sandbox. `obstacle` is why it cannot be Docker Sandbox, with the next step.
 ///
 /// # Errors
 /// [`ErrorCode::Sandbox`] if the requested one cannot be built, with the fix as a hint.
-pub(crate) fn choose(wish: SandboxWish) -> Result<SandboxChoice> {
-    let bwrap = |program| SandboxChoice { program: Some((SandboxKind::Bwrap, program)), warning: None };
+pub(crate) fn choose(wish: SandboxWish, obstacle: Option<(String, &str)>) -> Result<SandboxChoice> {
+    let of_kind = |kind| move |program| SandboxChoice { program: Some((kind, program)), warning: None };
+    let bwrap = of_kind(SandboxKind::Bwrap);
+    let docker = || match obstacle {
+        Some((why, hint)) => Err(Error::new(ErrorCode::Sandbox, why).hint(hint)),
+        None => docker::detect().map(of_kind(SandboxKind::Docker)),
+    };
     match wish {
         SandboxWish::None => Ok(SandboxChoice::default()),
         SandboxWish::Bwrap => bwrap::detect().map(bwrap),
-        SandboxWish::Docker => {
-            let message = "no Docker sandbox can be built: this release of swarm has none";
-            Err(Error::new(ErrorCode::Sandbox, message).hint("use --sandbox bwrap, or --sandbox auto"))
-        }
-        SandboxWish::Auto => Ok(bwrap::detect().map_or_else(
-            |error| SandboxChoice {
+        SandboxWish::Docker => docker(),
+        SandboxWish::Auto => Ok(docker().or_else(|_| bwrap::detect().map(bwrap)).unwrap_or_else(|error| {
+            SandboxChoice {
                 program: None,
                 warning: Some(format!(
                     "no sandbox: the agent and the checks can read and change all of your files, keys and processes ({})",
                     error.message
                 )),
-            },
-            bwrap,
-        )),
+            }
+        })),
     }
 }
 
@@ -80,6 +87,14 @@ impl WorkerSandbox {
     /// # Errors
     /// [`ErrorCode::Sandbox`] if the tree cannot be protected, and the system's errors.
     pub(crate) fn prepare(&self, command: SandboxedCommand<'_>) -> Result<SandboxPrefix> {
+        if let Some(docker) = &self.docker {
+            let env_file = sandbox_dir(&self.paths).join(&self.worker).join("docker.env");
+            let mut argv = docker.check_argv(command.cwd, command.env, &env_file)?;
+            // The end of `docker` does not end the command inside.
+            let limit = command.limit.map(|limit| limit.as_secs().to_string());
+            argv.extend(limit.iter().flat_map(|seconds| ["timeout", "-k", "2", seconds]).map(str::to_owned));
+            return Ok(SandboxPrefix { argv, ..SandboxPrefix::default() });
+        }
         let Collected { facts, placeholders, copies } = facts::collect(self, &command)?;
         let (temporary, lasting) = placeholders.into_iter().partition::<Vec<_>, _>(|one| one.is_temporary);
         for one in &lasting {
@@ -94,6 +109,65 @@ impl WorkerSandbox {
         change_environment(command.env, self.paths.root());
         let argv = bwrap::argv(self, &mounts, &command, &copies)?;
         Ok(SandboxPrefix { argv, placeholders: held })
+    }
+}
+
+impl WorkerSandbox {
+    /// The content of the Docker sandbox for an agent. `identity` is the name and the address for commits.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Sandbox`] if the directory, or one of the further paths, cannot be in it.
+    pub(crate) fn docker_setup(
+        &self,
+        docker: &docker::DockerSandbox,
+        profile: &Profile,
+        identity: (String, String),
+    ) -> Result<docker_setup::DockerSetup> {
+        let refused = |why: String, hint: &str| Err(Error::new(ErrorCode::Sandbox, why).hint(hint));
+        let home = docker.env.get("HOME").map(PathBuf::from).map_or_else(crate::paths::home, Ok)?;
+        let project = docker.project.as_path();
+        let inner = [crate::paths::resolve(&home), self.paths.root().to_owned()];
+        if let Some(inner) = inner.iter().find(|inner| inner.starts_with(project)) {
+            let why =
+                format!("the Docker sandbox of '{}' would show '{}'", project.display(), inner.display());
+            return refused(why, "start the worker in a project's directory, or use --worktree");
+        }
+        let mut workspaces = vec![];
+        if let GitPlace::Linked { common, .. } = facts::repository(project)? {
+            workspaces.push(Workspace::writable(&common));
+        }
+        workspaces.extend(self.spec.writable.iter().map(|path| Workspace::writable(path)));
+        let readable = self.spec.readable.iter();
+        workspaces.extend(readable.map(|path| Workspace { path: path.clone(), is_read_only: true }));
+        if let Some(file) = workspaces.iter().find(|workspace| !workspace.path.is_dir()) {
+            let why =
+                format!("'{}' is not a directory: a Docker sandbox gets only those", file.path.display());
+            return refused(why, "give its directory, or use --sandbox bwrap");
+        }
+        let shows = |hidden: &&PathBuf| {
+            hidden.starts_with(project) || workspaces.iter().any(|shown| hidden.starts_with(&shown.path))
+        };
+        if let Some(hidden) = self.spec.hidden.iter().find(shows) {
+            return refused(
+                format!("a Docker sandbox cannot hide '{}'", hidden.display()),
+                "use --sandbox bwrap",
+            );
+        }
+        let Some(template) = profile.sandbox.docker_template.clone() else {
+            return refused(
+                format!("Docker Sandbox has no template for '{}'", profile.name),
+                "use --sandbox bwrap",
+            );
+        };
+        let links = profile.sandbox.docker_state.clone();
+        Ok(docker_setup::DockerSetup {
+            template,
+            links,
+            home,
+            workspaces,
+            identity,
+            helper: self.helper.clone(),
+        })
     }
 }
 

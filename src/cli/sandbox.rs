@@ -17,9 +17,10 @@ pub struct SandboxArgs {
     /// The agent and the checks run in the sandbox.
     ///
     /// They can write the working tree, their own temporary files and caches, and of git's directory what commits need.
-    /// Your home directory, keys, sockets and other processes are hidden. --sandbox without a value means docker. The
-    /// default is that of the settings, then auto with --ralph-dir, otherwise none. swarm-sandbox(7) describes what a
-    /// sandbox protects.
+    /// Your home directory, keys, sockets and other processes are hidden. bwrap is bubblewrap, and docker is a virtual
+    /// machine of Docker Desktop, in which all of git's directory can be written. --sandbox without a value means
+    /// docker. The default is that of the settings, then auto with --ralph-dir, otherwise none. swarm-sandbox(7)
+    /// describes what a sandbox protects.
     #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = "docker", value_enum, hide_possible_values = true)]
     pub sandbox: Option<Wish>,
     /// Network of the sandbox [default: on]

@@ -5,25 +5,30 @@
 use std::path::{Path, PathBuf};
 
 use swarm_state::network::parse_hosts;
-use swarm_state::profiles::Profile;
+use swarm_state::profiles::{HookStyle, Profile};
 use swarm_state::sandbox::{SandboxNet, SandboxSpec, SandboxWish};
 
 use super::typed_path::absolute;
-use crate::cli::SandboxArgs;
+use crate::cli::{SandboxArgs, Spawn};
 use crate::error::{Error, Result};
+use crate::paths;
 use crate::sandbox::choose;
+use crate::sandbox::docker_setup::hooks_run_inside;
 use crate::settings::SandboxDefaults;
 
-/// The sandbox, if there is one. Adds a warning if swarm chose to have none.
+/// The sandbox, if there is one. Adds a warning if swarm chose to have none. `obstacle` returns why it cannot be Docker
+/// Sandbox, with the next step.
 pub(super) fn sandbox(
-    args: &SandboxArgs,
+    args: &Spawn,
     defaults: &SandboxDefaults,
-    has_task_list: bool,
+    obstacle: impl FnOnce() -> Option<(String, &'static str)>,
     warnings: &mut Vec<String>,
 ) -> Result<Option<SandboxSpec>> {
-    let usual = if has_task_list { SandboxWish::Auto } else { SandboxWish::None };
+    let usual = if args.tasks.ralph_dir.is_some() { SandboxWish::Auto } else { SandboxWish::None };
+    let args = &args.sandbox;
     let wish = args.sandbox.map(|wish| wish.0).or(defaults.kind).unwrap_or(usual);
-    let choice = choose(wish)?;
+    let may_be_docker = matches!(wish, SandboxWish::Docker | SandboxWish::Auto);
+    let choice = choose(wish, if may_be_docker { obstacle() } else { None })?;
     warnings.extend(choice.warning);
     let Some((kind, program)) = choice.program else { return refuse_lone_net(args).map(|()| None) };
     let typed = |paths: &[PathBuf]| paths.iter().map(|path| absolute(path)).collect::<Result<Vec<_>>>();
@@ -41,6 +46,23 @@ pub(super) fn sandbox(
         readable: all(typed(&args.sandbox_ro)?, &defaults.readable)?,
         hidden: all(vec![], &defaults.hidden)?,
     }))
+}
+
+/// The warnings about what does not reach an agent in a Docker sandbox. `set` has the names of `--env`.
+pub(super) fn docker_warnings(profile: &Profile, set: &[String]) -> Result<Vec<String>> {
+    let mut warnings = vec![];
+    if !set.is_empty() {
+        let names = set.join(", ");
+        warnings.push(format!(
+            "the checks get {names}, but the agent does not: docker sandbox run passes no variables"
+        ));
+    }
+    if profile.hooks != HookStyle::Off && !hooks_run_inside(&paths::own_program()?) {
+        let why = "this program of swarm is not a static Linux program";
+        warnings
+            .push(format!("the agent runs without swarm's hooks, because {why}: only the daemon enforces"));
+    }
+    Ok(warnings)
 }
 
 /// Refuses a limited network without a sandbox.

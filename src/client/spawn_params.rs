@@ -5,28 +5,33 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use swarm_state::budget::{Budgets, MAX_FAILURES};
 use swarm_state::caps::Caps;
+use swarm_state::docker::DockerNeeds;
 use swarm_state::gates::Gates;
 use swarm_state::model::RestartSpec;
 use swarm_state::pattern::Pattern;
 use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
 use swarm_state::rooms::{RoomError, RoomGates};
+use swarm_state::sandbox::SandboxKind;
 use swarm_state::spec::{Prompt, WorktreeSpec};
 use swarm_state::tasks::gate::TaskGate;
 use swarm_state::test_gates::{OwnCanary, ReportFile, TestGates, TestGatesError};
 
 use super::call::request_name;
+use super::connect::SLOW_TIMEOUT;
 use super::context::ClientContext;
-use super::sandbox::{add_hosts, sandbox};
+use super::sandbox::{add_hosts, docker_warnings, sandbox};
 use super::task_list::{agent_command, is_parallel, reviewer, task_gate, with_coordinator};
 use super::typed_path::{absolute, directory, prompt_file};
 use crate::cli::{BudgetArgs, CapArgs, GateArgs, OptionLimit, RoomArgs, Spawn};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths;
 use crate::protocol::{RalphParams, SpawnParams, WorkerView};
+use crate::sandbox::docker_setup::CREATE_TIMEOUT;
 use crate::settings::Settings;
 
 mod env;
@@ -52,34 +57,44 @@ pub(super) fn spawn_line(verb: &str, worker: &WorkerView, max: Option<u64>) -> S
 }
 
 /// Formats ` [unattended: --yolo]`: the options that swarm added to the agent's command. Empty if there are none.
-pub(super) fn unattended_note(args: &Spawn, settings: &Settings) -> String {
+pub(super) fn unattended_note(args: &Spawn, settings: &Settings, sandbox: Option<SandboxKind>) -> String {
     let Ok(typed) = command(args, settings) else { return String::new() };
     let profile = profiles::find(&settings.agents, &typed);
-    let cmd = agent_command(&args.tasks, &profile, typed.clone(), true);
+    // The spawn has refused what cannot be.
+    let sandbox = sandbox.or(Some(SandboxKind::Bwrap));
+    let cmd = agent_command(&args.tasks, &profile, typed.clone(), sandbox);
     match profile.lacks_permissions(&typed) && cmd.is_ok_and(|cmd| !profile.lacks_permissions(&cmd)) {
         true => format!(" [unattended: {}]", profile.unattended_args.join(" ")),
         false => String::new(),
     }
 }
 
+/// How long the daemon may take to start a worker.
+pub(super) fn spawn_limit(params: &SpawnParams) -> Duration {
+    let ready = Duration::from_secs(if params.ready_wait { params.ready_timeout } else { 0 });
+    let is_docker = params.sandbox.as_ref().is_some_and(|sandbox| sandbox.kind == SandboxKind::Docker);
+    SLOW_TIMEOUT + ready + if is_docker { CREATE_TIMEOUT } else { Duration::ZERO }
+}
+
 /// Builds the parameters, and adds warnings for the user.
 pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<String>) -> Result<SpawnParams> {
     let restart = restart(args)?;
-    let mut sandbox = sandbox(&args.sandbox, &settings.sandbox, args.tasks.ralph_dir.is_some(), warnings)?;
+    let mut sandbox = sandbox(args, &settings.sandbox, || docker_obstacle(args, settings), warnings)?;
+    let kind = sandbox.as_ref().map(|sandbox| sandbox.kind);
     if !args.ralph.ralph
         && (gates(&args.gates, None)? != Gates::default() || budgets(&args.budgets) != Budgets::default())
     {
         let message = "gates and budgets require a loop";
         return Err(Error::usage(message).hint("add --ralph, or use swarm loop"));
     }
-    let mut ralph = if args.ralph.ralph { Some(ralph(args, settings, sandbox.is_some())?) } else { None };
+    let mut ralph = if args.ralph.ralph { Some(ralph(args, settings, kind)?) } else { None };
     if ralph.as_ref().is_some_and(|r| r.max_iterations > 50) {
         warnings.push("high iteration count (>50) may consume significant resources".to_owned());
     }
     let prompt = prompt(args, ralph.as_ref())?;
     let cmd = command(args, settings)?;
     let profile = profiles::find(&settings.agents, &cmd);
-    let cmd = agent_command(&args.tasks, &profile, cmd, sandbox.is_some())?;
+    let cmd = agent_command(&args.tasks, &profile, cmd, kind)?;
     let reviewer = ralph.as_ref().and_then(|ralph| Some(&ralph.reviewer.as_ref()?.profile));
     add_hosts(sandbox.as_mut(), &args.sandbox, &settings.sandbox, reviewer.into_iter().chain([&profile]))?;
     if let Some(ralph) = ralph.as_mut().filter(|_| profile.is_one_shot(&cmd)) {
@@ -89,6 +104,9 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         warnings.push(warning);
     }
     let env = env::build(std::env::vars_os(), &args.env, warnings)?;
+    if kind == Some(SandboxKind::Docker) {
+        warnings.extend(docker_warnings(&profile, &env.set)?);
+    }
     let params = SpawnParams {
         name: args.name.as_ref().map(ToString::to_string),
         profile,
@@ -115,6 +133,28 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         caps: caps(&args.caps, settings, args.ralph.ralph),
     };
     if is_parallel(&args.tasks) { with_coordinator(&args.tasks, params) } else { Ok(params) }
+}
+
+/// Why Docker Sandbox cannot be the sandbox of a spawn, with the next step. Errors of the command line have their own
+/// messages later.
+fn docker_obstacle(args: &Spawn, settings: &Settings) -> Option<(String, &'static str)> {
+    let cmd = command(args, settings).ok()?;
+    let reviewer = reviewer(&args.tasks, settings, Some(SandboxKind::Docker)).ok()?;
+    let needs = DockerNeeds {
+        profile: &profiles::find(&settings.agents, &cmd),
+        cmd: &cmd,
+        reviewer: reviewer.as_ref().map(|reviewer| &reviewer.profile),
+        caps: &caps(&args.caps, settings, args.ralph.ralph),
+        rooms: &rooms(&args.gates.rooms).ok()?,
+        is_parallel: is_parallel(&args.tasks),
+    };
+    let dir = paths::resolve(&directory(args.cwd.as_deref()).ok()?);
+    let top = dir.ancestors().find(|dir| dir.join(".git").exists());
+    let is_below = !args.worktree.worktree && top.is_some_and(|top| top != dir);
+    needs.obstacle().or_else(|| {
+        let why = format!("'{}' is not the top of its git repository", dir.display());
+        is_below.then_some((why, "start the worker at the top, or use --worktree or --sandbox bwrap"))
+    })
 }
 
 /// The prompt of the command line.
@@ -172,7 +212,7 @@ fn inactivity(args: &Spawn, settings: &Settings) -> Option<u64> {
 }
 
 /// Builds a loop's parameters. The errors are in the documented order.
-fn ralph(args: &Spawn, settings: &Settings, is_sandboxed: bool) -> Result<RalphParams> {
+fn ralph(args: &Spawn, settings: &Settings, sandbox: Option<SandboxKind>) -> Result<RalphParams> {
     let root = directory(args.cwd.as_deref())?;
     let tasks = task_gate(&args.tasks, args.gates.promise.as_deref(), &root)?;
     let from_dir = tasks.as_ref().map(|gate| root.join(&gate.dir));
@@ -201,7 +241,7 @@ fn ralph(args: &Spawn, settings: &Settings, is_sandboxed: bool) -> Result<RalphP
     }
     let asked = args.ralph.question_timeout.or(settings.ralph.question_timeout);
     let question_timeout = asked.unwrap_or(params.question_timeout);
-    let reviewer = reviewer(&args.tasks, settings, is_sandboxed)?;
+    let reviewer = reviewer(&args.tasks, settings, sandbox)?;
     Ok(RalphParams { gates, question_timeout, budgets: budgets(&args.budgets), reviewer, ..params })
 }
 

@@ -9,6 +9,7 @@ use swarm_state::caps::Caps;
 use swarm_state::model::{PromptVia, RestartSpec, RestartWhen};
 use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
+use swarm_state::sandbox::SandboxKind;
 use swarm_state::spec::{Prompt, ReviewerSpec};
 use swarm_state::tasks::gate::TaskGate;
 use swarm_state::tasks::{REVIEW_CAP, ReviewOptions};
@@ -96,7 +97,7 @@ pub(super) fn task_gate(args: &TaskListArgs, promise: Option<&str>, root: &Path)
 pub(super) fn reviewer(
     args: &TaskListArgs,
     settings: &Settings,
-    is_sandboxed: bool,
+    sandbox: Option<SandboxKind>,
 ) -> Result<Option<ReviewerSpec>> {
     if args.ralph_dir.is_none() || args.skip_review {
         return Ok(None);
@@ -113,7 +114,7 @@ pub(super) fn reviewer(
     let permissions =
         TaskListArgs { model: None, ralph_dir: args.ralph_dir.clone(), ..TaskListArgs::default() };
     let permissions = TaskListArgs { no_unattended: args.no_unattended, ..permissions };
-    let cmd = agent_command(&permissions, &profile, cmd, is_sandboxed)?;
+    let cmd = agent_command(&permissions, &profile, cmd, sandbox)?;
     Ok(Some(ReviewerSpec { cmd, profile }))
 }
 
@@ -122,7 +123,7 @@ pub(super) fn agent_command(
     args: &TaskListArgs,
     profile: &Profile,
     cmd: Vec<String>,
-    is_sandboxed: bool,
+    sandbox: Option<SandboxKind>,
 ) -> Result<Vec<String>> {
     let mut cmd = cmd;
     if let Some(model) = &args.model {
@@ -132,14 +133,16 @@ pub(super) fn agent_command(
         })?;
     }
     let is_wanted = args.unattended || args.ralph_dir.is_some();
-    if args.no_unattended || !is_wanted || !profile.lacks_permissions(&cmd) {
+    // The template of a Docker sandbox gives the agent its permissions.
+    let has_own = sandbox == Some(SandboxKind::Docker);
+    if args.no_unattended || !is_wanted || has_own || !profile.lacks_permissions(&cmd) {
         return Ok(cmd);
     }
     if profile.unattended_args.is_empty() {
         return Ok(cmd);
     }
     if let Some(variable) = &profile.root_variable
-        && !is_sandboxed
+        && sandbox.is_none()
         && nix::unistd::geteuid().is_root()
         && std::env::var_os(variable).is_none()
     {

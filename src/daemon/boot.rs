@@ -12,7 +12,7 @@ use swarm_state::model::{Pane, Run, WorkerName};
 use swarm_state::reconcile::{self, RunEvidence};
 use swarm_state::spec::WorkerSpec;
 
-use crate::daemon::messages::{Input, Look, ServerPanes};
+use crate::daemon::messages::{Input, Job, Look, ServerPanes};
 use crate::daemon::panes;
 use crate::daemon::run::exit;
 use crate::daemon::slot::{self, SaveState, Slot};
@@ -67,8 +67,14 @@ impl Supervisor {
             }
         }
         // Hooks and `ralph archive` find out by the pid whether a loop is active.
-        for loop_run in self.slots.values().filter_map(Slot::task_loop) {
-            loops::renew_marker(&loop_run);
+        for slot in self.slots.values() {
+            match slot.task_loop() {
+                Some(loop_run) if slot.spec.is_in_docker() => {
+                    slot.driver.push(Job::RenewMarker(Box::new(loop_run)));
+                }
+                Some(loop_run) => loops::renew_marker(&loop_run),
+                None => {}
+            }
         }
     }
 

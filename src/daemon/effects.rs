@@ -56,6 +56,9 @@ impl Supervisor {
         if matches!(slot.engine.phase(), Phase::Parked | Phase::Stopped { .. })
             && let Some(loop_run) = slot.task_loop()
         {
+            if slot.spec.is_in_docker() {
+                return slot.driver.push(Job::OpenTaskFiles(Box::new(loop_run)));
+            }
             let undone = loop_run.open_task_files();
             slot.waiting.undone.extend(undone.iter().cloned());
             for message in undone {

@@ -105,11 +105,13 @@ impl Supervisor {
             RunReport::Forced(names) => return slot.waiting.forced.extend(names),
             RunReport::Unstored(why) => return slot.saving.output_error = Some(why),
             RunReport::Warning(message) => return self.notify(name, Entry::Warning { message }),
+            RunReport::AtSpawn(message) => return self.warn_at_spawn(name, message),
             RunReport::Notice(entry) => {
                 slot.note_work(&entry);
                 return self.notify(name, entry);
             }
             RunReport::Begun(warnings) => return self.answer_loop_begun(name, warnings),
+            RunReport::NoSandbox => return self.note_no_sandbox(name),
             RunReport::Silent => Event::Reachable(false),
             RunReport::Frozen => return self.answer_tmux_hangs(name),
             RunReport::Unclosed => return self.sweep_server_of(name),

@@ -21,6 +21,7 @@ use crate::daemon::busy::Busy;
 use crate::daemon::reply::Reply;
 use crate::error::{Error, Result};
 use crate::git;
+use crate::loops::LoopRun;
 use crate::protocol::{
     Call, Empty, Forgotten, KillParams, Notice, SendParams, Sent, Snapshot, SpawnParams, SubscribeParams,
 };
@@ -96,6 +97,8 @@ pub(crate) struct PendingSpawn {
     pub(crate) warnings: Vec<String>,
     /// The id that the client gave to the request.
     pub(crate) request: Option<String>,
+    /// The run failed to start because its sandbox cannot be built.
+    pub(crate) lacks_sandbox: bool,
 }
 
 /// Input that a person sends to an agent.
@@ -134,6 +137,8 @@ pub(crate) enum RunReport {
     Up(Pane),
     /// The pane of a finished run could not be closed.
     Unclosed,
+    /// The sandbox of the run cannot be built.
+    NoSandbox,
     /// The run could not be started.
     SpawnFailed(Run, SpawnError),
     /// How the delivery of the prompt ended.
@@ -148,6 +153,8 @@ pub(crate) enum RunReport {
     Judged(Run, Verdict),
     /// A warning for the user.
     Warning(String),
+    /// A warning for the client that waits for a new worker, or for the subscribers.
+    AtSpawn(String),
     /// Another notice, which changes no state except the list of running checks.
     Notice(Entry),
 }
@@ -181,6 +188,10 @@ pub(crate) enum Job {
         worktree: Option<Worktree>,
         reader: SharedReader,
     },
+    /// Permit a person to edit the task list of a loop in a Docker sandbox.
+    OpenTaskFiles(Box<LoopRun>),
+    /// Replace the pid of an earlier daemon in the files of such a loop.
+    RenewMarker(Box<LoopRun>),
     /// Remove the worktree.
     RemoveWorktree {
         worktree: Worktree,

@@ -37,7 +37,15 @@ impl Supervisor {
         if slot.is_there(until_ready) {
             return reply.answer(Ok(Spawned { worker: views::whole(slot), seq, warnings }));
         }
-        slot.start = Start::Pending(PendingSpawn { reply, until_ready, seq, respawned, warnings, request });
+        slot.start = Start::Pending(PendingSpawn {
+            reply,
+            until_ready,
+            seq,
+            respawned,
+            warnings,
+            request,
+            lacks_sandbox: false,
+        });
         if let Some(word) = slot.last_word() {
             self.answer_spawn(name, &word);
             self.finish_stopped(name);

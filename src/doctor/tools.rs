@@ -140,6 +140,19 @@ pub(super) async fn sandbox() -> Check {
     }
 }
 
+/// Asks Docker Sandbox for its sandboxes. Few machines have it, so its absence is no fault.
+pub(super) async fn docker_sandbox() -> Check {
+    match tokio::task::spawn_blocking(crate::sandbox::docker::detect).await {
+        Ok(Ok(program)) => {
+            Check::ok("docker-sandbox", format!("docker sandbox works ({})", program.display()))
+        }
+        Ok(Err(error)) => {
+            Check::ok("docker-sandbox", format!("{}; only --sandbox docker needs it", error.message))
+        }
+        Err(error) => Check::fail("docker-sandbox", error.to_string(), "swarm doctor"),
+    }
+}
+
 /// Checks the installed git.
 pub(super) async fn git() -> Check {
     let asked = tokio::time::timeout(std::time::Duration::from_secs(5), git::version()).await;

@@ -61,6 +61,15 @@ pub(crate) async fn commit_paths(dir: &Path, paths: &[PathBuf], message: &str) -
     Ok(PathsCommit::Made(id.text()))
 }
 
+/// The name and the address for commits in a directory; `None` if the user has set none.
+pub(crate) async fn identity(dir: &Path) -> Option<(String, String)> {
+    let get = async |key| {
+        let said = git(dir, SHORT_TIMEOUT, &["config", "--get", key]).await.ok()?;
+        Some(said.text()).filter(|text| said.ok && !text.is_empty())
+    };
+    Some((get("user.name").await?, get("user.email").await?))
+}
+
 /// Whether git tracks no file of a directory, or the directory is in no repository.
 pub(crate) async fn is_untracked(dir: &Path, path: &Path) -> bool {
     let listed = git(dir, SHORT_TIMEOUT, &with_paths(&["ls-files"], &[path.to_owned()])).await;

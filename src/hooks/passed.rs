@@ -64,6 +64,15 @@ pub struct Launch<'a> {
     pub sandboxed: bool,
 }
 
+/// The program that the hooks call.
+#[derive(Clone, Copy, Debug)]
+pub struct HookProgram<'a> {
+    /// Its path.
+    pub path: &'a Path,
+    /// The agent cannot read a settings file of swarm, and gets its text as an argument.
+    pub is_inline: bool,
+}
+
 /// The name of the settings file for Claude Code.
 pub(crate) const SETTINGS_FILE: &str = "settings.json";
 
@@ -73,12 +82,12 @@ impl Launch<'_> {
     /// # Errors
     /// When the user's own settings cannot be merged with swarm's. The launch is then unchanged, and the agent runs
     /// without hooks.
-    pub fn pass(self, program: &Path, dir: &Path) -> Result<()> {
+    pub fn pass(self, program: HookProgram<'_>, dir: &Path) -> Result<()> {
         match self.profile.hooks {
             HookStyle::Off => Ok(()),
             HookStyle::Claude => self.claude(program, dir),
             HookStyle::Codex => {
-                let args = codex_args(program, &with_guard(&CODEX, !self.sandboxed));
+                let args = codex_args(program.path, &with_guard(&CODEX, !self.sandboxed));
                 let at = self.profile.place_of_flags(self.argv);
                 self.argv.splice(at..at, args);
                 Ok(())
@@ -86,7 +95,7 @@ impl Launch<'_> {
         }
     }
 
-    fn claude(self, program: &Path, dir: &Path) -> Result<()> {
+    fn claude(self, program: HookProgram<'_>, dir: &Path) -> Result<()> {
         let given = given_settings(self.argv);
         // Claude Code uses only the last --settings, so the user's settings are merged into swarm's file.
         let theirs = match &given {
@@ -100,22 +109,26 @@ impl Launch<'_> {
         if !once && hold > 0 {
             events.push(HookEvent::PermissionRequest);
         }
-        let mut settings = with_hooks(&theirs, &events, program).map_err(|error| refused(error.0))?;
+        let mut settings = with_hooks(&theirs, &events, program.path).map_err(|error| refused(error.0))?;
         set_timeout(&mut settings, HookEvent::PermissionRequest, hold.saturating_add(HOLD_MARGIN_SECONDS));
         if self.sandboxed {
             // Its own sandbox cannot be built inside of another one.
             settings["sandbox"] = json!({ "enabled": false });
         }
-        let file = dir.join(SETTINGS_FILE);
-        let bytes =
-            serde_json::to_vec(&settings).map_err(|e| Error::system("cannot write the hooks down", e))?;
-        write_unsynced(&file, &bytes).map_err(|e| Error::system("cannot write the hooks down", e))?;
+        let value = if program.is_inline {
+            settings.to_string()
+        } else {
+            let (file, bytes) = (dir.join(SETTINGS_FILE), settings.to_string());
+            let written = write_unsynced(&file, bytes.as_bytes());
+            written.map_err(|e| Error::system("cannot write the hooks down", e))?;
+            file.to_string_lossy().into_owned()
+        };
         // A --settings that remained would come after swarm's and replace it.
         while let Some((place, _)) = given_settings(self.argv) {
             self.argv.drain(place);
         }
         let at = self.profile.place_of_program(self.argv);
-        self.argv.splice(at..at, ["--settings".to_owned(), file.to_string_lossy().into_owned()]);
+        self.argv.splice(at..at, ["--settings".to_owned(), value]);
         self.env.entry(BLOCK_CAP.0.to_owned()).or_insert_with(|| BLOCK_CAP.1.to_owned());
         Ok(())
     }
@@ -176,7 +189,8 @@ mod tests {
         let profile = find(&table(), &argv);
         let mut env = BTreeMap::new();
         let launch = Launch { profile: &profile, argv: &mut argv, env: &mut env, cwd: dir, sandboxed: false };
-        launch.pass(Path::new("/opt/swarm"), dir).map(|()| (argv, env))
+        let program = HookProgram { path: Path::new("/opt/swarm"), is_inline: false };
+        launch.pass(program, dir).map(|()| (argv, env))
     }
 
     fn settings(dir: &Path) -> Value {
@@ -199,6 +213,22 @@ mod tests {
         assert_eq!((&held["timeout"], &hooks["Stop"][0]["hooks"][0]["timeout"]), (&json!(330), &json!(10)));
         passed(&["claude", "-p"], dir.path()).unwrap();
         assert_eq!(settings(dir.path())["hooks"].as_object().unwrap().len(), CLAUDE_ONCE.len() + 1);
+    }
+
+    #[test]
+    fn an_agent_that_cannot_read_the_file_is_given_its_text() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut argv = ["claude", "-p", "x"].map(str::to_owned).to_vec();
+        let (profile, mut env) = (find(&table(), &argv), BTreeMap::new());
+        let launch =
+            Launch { profile: &profile, argv: &mut argv, env: &mut env, cwd: dir.path(), sandboxed: true };
+        let program = HookProgram { path: Path::new("/inner/swarm"), is_inline: true };
+        launch.pass(program, dir.path()).unwrap();
+        assert_eq!((&*argv[1], &argv[3..]), ("--settings", &["-p".to_owned(), "x".to_owned()][..]));
+        let settings: Value = serde_json::from_str(&argv[2]).unwrap();
+        let command = settings["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
+        assert!(command.ends_with(" /inner/swarm stop"), "{command}");
+        assert!(!dir.path().join("settings.json").exists());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use swarm_state::docker::INNER_PROGRAM;
 use swarm_state::tasks::gate::TASKS_FILE;
 use swarm_state::tasks::marker::{MARKER_FILE, RalphMarker};
 use swarm_state::tasks::stop_check::{StopCheck, StopFacts, stop_check};
@@ -37,7 +38,9 @@ pub(super) fn check(agent: &StoppingAgent<'_>) -> StopCheck {
     let Some((project, marker)) = agent.around.iter().find_map(|dir| find(dir)) else {
         return StopCheck::default();
     };
-    if !marker.binds(agent.worker, agent.swarm_dir) {
+    // A Docker sandbox is for one worker, and its agent has none of the worker's variables.
+    let is_in_docker = std::env::current_exe().is_ok_and(|program| program == Path::new(INNER_PROGRAM));
+    if !is_in_docker && !marker.binds(agent.worker, agent.swarm_dir) {
         return StopCheck::default();
     }
     let dir = marker.ralph_dir.clone().unwrap_or_else(|| TASK_DIR.into());

@@ -3,6 +3,7 @@
 //! It is taken once for each loop. If the daemon dies meanwhile, the next one takes it again.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use swarm_state::gates::CheckResult;
@@ -12,7 +13,7 @@ use swarm_state::screen::printable;
 use swarm_state::tasks::marker::MARKER_FILE;
 use tokio::time::Instant;
 
-use super::canary::undo_canary;
+use super::canary::{random_name, undo_canary};
 use super::run::{BASELINE_FILE, LoopRun};
 use super::{progress, protect};
 use crate::checks::{CheckPlan, KEPT_OUTPUT_BYTES, OnCheckStep};
@@ -25,6 +26,10 @@ const MAX_NAMED_ENTRIES: usize = 5;
 /// The warning for a loop with gates outside of a repository.
 const OUTSIDE_GIT: &str = "the directory is not in a git repository: swarm takes no snapshots, so `swarm ralph diff` \
     and `swarm ralph restore` have nothing to show";
+
+/// The warning for a loop with gates in a Docker sandbox.
+const IN_DOCKER: &str = "in a Docker sandbox, swarm cannot see whether the agent replaced a program of the checks, or \
+    left processes that run during the checks";
 
 impl LoopRun {
     /// Returns the baseline, and takes it if necessary: [`LoopRun::known_base`], [`LoopRun::begin_base`],
@@ -66,12 +71,13 @@ impl LoopRun {
     pub(crate) async fn begin_base(&self) -> Result<Base> {
         let mut base = Base { id: self.id.clone(), ..Base::default() };
         if !self.gates.is_empty() {
-            progress::begin(&self.cwd, &self.root).await?;
+            progress::begin(self).await?;
             if self.gates.tasks.is_some() {
-                git::exclude(&self.cwd, &format!("**/{MARKER_FILE}")).await?;
+                self.exclude(MARKER_FILE).await?;
             }
             base = protect::begin(self, base).await?;
             base.warnings = protect::warnings(self, &base)?;
+            base.warnings.extend(self.is_in_docker().then(|| IN_DOCKER.to_owned()));
         }
         if !self.gates.rooms.is_empty() {
             base.checkout_settings = git::checkout_settings(&self.cwd).await;
@@ -189,7 +195,11 @@ impl LoopRun {
     ) -> Result<Vec<CheckResult>> {
         let folder = self.iteration_dir(iteration);
         crate::paths::private_dir(&folder)?;
-        let caches = folder.join("caches");
+        // A Docker sandbox has no folder of swarm, and an agent could fill one with a known name.
+        let caches = match self.is_in_docker() {
+            true => Path::new("/tmp").join(random_name()?),
+            false => folder.join("caches"),
+        };
         let mut env = BTreeMap::clone(&self.env);
         for variable in base.runners.iter().flat_map(|using| &using.runner.cache_variables) {
             env.entry(variable.clone()).or_insert_with(|| caches.join(variable).display().to_string());

@@ -28,6 +28,14 @@ mod traces;
 use planted::{Planted, fresh_token};
 pub(crate) use planted::{undo as undo_canary, undo_all as undo_canaries};
 
+/// A name that occurs nowhere else.
+///
+/// # Errors
+/// When the system has no random numbers.
+pub(super) fn random_name() -> Result<String> {
+    Ok(format!("swarm-{}", fresh_token()?))
+}
+
 /// The beginning of the output file of a running canary.
 const STEM: &str = "canary-run";
 

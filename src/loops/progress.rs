@@ -12,10 +12,13 @@ use swarm_state::ledger::Iteration;
 use super::run::LoopRun;
 use crate::error::{Error, Result};
 use crate::git;
-use crate::store::write_unsynced;
 
 /// Its path in the worker's directory.
 pub(crate) const PROGRESS_FILE: &str = ".swarm/ralph-progress.md";
+
+/// The permissions of the file, and of git's list of ignored files.
+const PROGRESS_MODE: u32 = 0o600;
+const EXCLUDE_MODE: u32 = 0o644;
 
 /// Refuses a directory whose `.swarm` is swarm's own.
 pub(crate) fn check(cwd: &Path, root: &Path) -> Result<()> {
@@ -28,10 +31,10 @@ pub(crate) fn check(cwd: &Path, root: &Path) -> Result<()> {
 }
 
 /// Starts a new file.
-pub(super) async fn begin(cwd: &Path, root: &Path) -> Result<()> {
-    check(cwd, root)?;
-    git::exclude(cwd, &format!("**/{PROGRESS_FILE}")).await?;
-    write(cwd, HEADING)
+pub(super) async fn begin(loop_run: &LoopRun) -> Result<()> {
+    check(&loop_run.cwd, &loop_run.root)?;
+    loop_run.exclude(PROGRESS_FILE).await?;
+    loop_run.write_progress_text(HEADING)
 }
 
 /// Removes the file. True if it existed.
@@ -42,15 +45,23 @@ pub(crate) fn forget(cwd: &Path) -> bool {
     gone
 }
 
-fn write(cwd: &Path, text: &str) -> Result<()> {
-    let path = cwd.join(PROGRESS_FILE);
-    let dir = cwd.join(".swarm");
-    fs::create_dir_all(&dir)
-        .and_then(|()| write_unsynced(&path, text.as_bytes()))
-        .map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
-}
-
 impl LoopRun {
+    /// Lets git ignore a file of swarm in the agent's tree.
+    pub(super) async fn exclude(&self, file: &str) -> Result<()> {
+        let Some((path, text)) = git::exclude_text(&self.cwd, &format!("**/{file}")).await? else {
+            return Ok(());
+        };
+        let real = crate::paths::resolve(&path);
+        let write = self.tree_files().put(&real, text.as_bytes(), EXCLUDE_MODE, false);
+        write.map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
+    }
+
+    fn write_progress_text(&self, text: &str) -> Result<()> {
+        let path = self.cwd.join(PROGRESS_FILE);
+        let write = self.tree_files().put(&path, text.as_bytes(), PROGRESS_MODE, false);
+        write.map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
+    }
+
     /// The text up to and including an iteration.
     pub(super) fn progress(&self, up_to: u32) -> String {
         let entries = (1..=up_to).filter_map(|n| self.read_iteration(n));
@@ -63,7 +74,7 @@ impl LoopRun {
         if !self.cwd.is_dir() {
             return Ok(());
         }
-        write(&self.cwd, &format!("{HEADING}\n{}", self.progress(up_to)))
+        self.write_progress_text(&format!("{HEADING}\n{}", self.progress(up_to)))
     }
 }
 

@@ -54,7 +54,9 @@ fn begin_now(loop_run: &LoopRun, mut base: Base, tracked: BTreeSet<String>) -> R
         return Ok(base);
     }
     base.ignore_rules = tree::ignore_rules(root, &loop_run.gates.protect, !base.runners.is_empty());
-    programs::begin(loop_run, &mut base, found.programs);
+    if !loop_run.is_in_docker() {
+        programs::begin(loop_run, &mut base, found.programs);
+    }
     dependencies::begin(root, &mut base);
     base.scripts = by_name(loop_run, &found.scripts).into_iter().collect();
     base.protected = hash_all(loop_run, &base, Some(&tracked))?;

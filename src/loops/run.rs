@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::checks::CheckSandbox;
 use crate::error::{Error, Result};
 use crate::sandbox::WorkerSandbox;
+use crate::sandbox::tree_files::TreeFiles;
 use crate::signed::{Purpose, SigningKey};
 use crate::store::{read_bounded, write_unsynced};
 
@@ -120,6 +121,16 @@ impl LoopRun {
     /// The folder of an iteration; 0 is the baseline's.
     pub(crate) fn iteration_dir(&self, iteration: u32) -> PathBuf {
         self.folder.join("iterations").join(format!("{iteration:04}"))
+    }
+
+    /// Whether agent and checks run in a Docker sandbox, of which swarm sees only the files.
+    pub(super) fn is_in_docker(&self) -> bool {
+        self.sandbox.as_ref().is_some_and(|sandbox| sandbox.docker.is_some())
+    }
+
+    /// The way to write into the agent's tree.
+    pub(super) fn tree_files(&self) -> TreeFiles {
+        TreeFiles::new(self.sandbox.as_ref().and_then(|sandbox| sandbox.docker.clone()))
     }
 
     /// The sandbox of checks in the agent's tree.

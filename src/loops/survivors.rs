@@ -35,6 +35,10 @@ impl LoopRun {
         if !cfg!(target_os = "linux") {
             return proof(ProofOutcome::Unproven, "processes cannot be listed on this system".into());
         }
+        if self.is_in_docker() {
+            let found = "the processes in a Docker sandbox cannot be listed";
+            return proof(ProofOutcome::Unproven, found.into());
+        }
         let (ended, found) = self.end_all(false).await;
         if !found.own.is_empty() {
             let names = named(&found.own);

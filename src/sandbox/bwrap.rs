@@ -1,12 +1,13 @@
 //! bubblewrap: finds it, proves that it works, and builds its arguments.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output};
+use std::time::Duration;
 
 use swarm_state::sandbox::{Access, Mounts, SandboxNet};
 
 use super::inside::{INSIDE_ARGUMENT, PROXY_OPTION};
+use super::process::{self, find_program};
 use super::seccomp;
 use super::worker::{SandboxedCommand, WorkerSandbox, sandbox_dir};
 use crate::error::{Error, ErrorCode, Result};
@@ -65,22 +66,13 @@ const SCRIPT: &str = "trap '' HUP INT QUIT TERM TSTP; n=$1; shift; \
 /// The descriptors for files, in the order of [`SCRIPT`].
 const DESCRIPTORS: [&str; 3] = ["9", "8", "7"];
 
-/// The program, from the caller's PATH. A directory below the current one does not count: an agent could have put a
-/// program there.
-fn program() -> Option<PathBuf> {
-    let here = std::env::current_dir().unwrap_or_default();
-    let path = std::env::var_os("PATH")?;
-    let programs = std::env::split_paths(&path).filter(|dir| dir.is_absolute() && !dir.starts_with(&here));
-    programs.map(|dir| dir.join("bwrap")).find(|file| file.is_file())
-}
-
 /// Runs a sandbox once and returns the path of bubblewrap.
 ///
 /// # Errors
 /// [`ErrorCode::Sandbox`] with bubblewrap's message, and the fix as a hint.
 pub(crate) fn detect() -> Result<PathBuf> {
     let refused = |message: String| Error::new(ErrorCode::Sandbox, message);
-    let program = program().ok_or_else(|| {
+    let program = find_program("bwrap").ok_or_else(|| {
         refused("no bubblewrap sandbox can be built: bwrap is not installed".into())
             .hint("apt install bubblewrap (dnf, pacman and apk have the same name)")
     })?;
@@ -126,19 +118,7 @@ fn run(words: &[String]) -> std::io::Result<Output> {
     let Some((program, arguments)) = words.split_first() else {
         return Err(std::io::ErrorKind::InvalidInput.into());
     };
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn()?;
-    let until = Instant::now() + PROBE_TIMEOUT;
-    while child.try_wait()?.is_none() {
-        if Instant::now() > until {
-            child.kill()?;
-            child.wait()?;
-            return Err(std::io::Error::other("it did not end in time"));
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    child.wait_with_output()
+    process::run(Command::new(program).args(arguments), Box::new(std::io::empty()), PROBE_TIMEOUT)
 }
 
 /// The words in front of a command that runs in a sandbox. Proves first that the sandbox can be built.

@@ -154,7 +154,7 @@ fn tree(given: Option<&Path>, cwd: &Path) -> Result<PathBuf> {
 }
 
 /// The repository of a tree. Its `.git` counts only if the repository names the tree too.
-fn repository(tree: &Path) -> Result<GitPlace> {
+pub(super) fn repository(tree: &Path) -> Result<GitPlace> {
     let dot_git = tree.join(".git");
     let refuse = |why: &str| {
         let message = format!("a sandbox cannot protect the repository of '{}': {why}", tree.display());

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use swarm_state::profiles::Profile;
-use swarm_state::sandbox::SandboxSpec;
+use swarm_state::sandbox::{SandboxKind, SandboxSpec};
+use swarm_state::spec::WorkerSpec;
 
+use super::docker::DockerSandbox;
 use super::placeholders::HeldPlaceholders;
 use crate::paths::Paths;
 
@@ -30,6 +33,8 @@ pub(crate) struct WorkerSandbox {
     pub(crate) tmux_socket: Option<PathBuf>,
     /// Files that the user named in the commands of the worker.
     pub(crate) named: Vec<PathBuf>,
+    /// The Docker sandbox of its directory, if that is its kind.
+    pub(crate) docker: Option<DockerSandbox>,
 }
 
 impl WorkerSandbox {
@@ -43,7 +48,22 @@ impl WorkerSandbox {
             hidden: None,
             tmux_socket: None,
             named: vec![],
+            docker: None,
         }
+    }
+
+    /// The same for a worker in `project`. `env` is the environment of its processes outside.
+    pub(crate) fn of_project(
+        self,
+        project: &Path,
+        spec: &WorkerSpec,
+        env: &BTreeMap<String, String>,
+    ) -> Self {
+        // No worker has a name with a dot.
+        let place = || (self.spec.program.as_path(), sandbox_dir(&self.paths).join("docker.d"));
+        let is_docker = self.spec.kind == SandboxKind::Docker;
+        let docker = is_docker.then(|| DockerSandbox::new(place(), project, env, &spec.env_names));
+        Self { docker, ..self }
     }
 
     /// The sandbox for held-out checks, which may read their files.
@@ -75,6 +95,8 @@ pub(crate) struct SandboxedCommand<'a> {
     pub(crate) proxy: Option<PathBuf>,
     /// The settings file that swarm passes to the agent.
     pub(crate) settings: Option<PathBuf>,
+    /// How long a check may take.
+    pub(crate) limit: Option<Duration>,
     /// Its environment.
     pub(crate) env: &'a mut BTreeMap<String, String>,
 }

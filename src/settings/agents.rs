@@ -42,7 +42,7 @@ pub(super) enum KeyKind {
 }
 
 /// Every key of `[agents.NAME]`, the field of [`Profile`] that it sets, and its type.
-pub(super) const KEYS: [(&str, &str, KeyKind); 39] = [
+pub(super) const KEYS: [(&str, &str, KeyKind); 41] = [
     ("commands", "commands", KeyKind::Texts),
     ("one_shot", "one_shot", KeyKind::Texts),
     ("bare_one_shot", "bare_one_shot", KeyKind::Flag),
@@ -69,6 +69,8 @@ pub(super) const KEYS: [(&str, &str, KeyKind); 39] = [
     ("hosts", "hosts", KeyKind::Texts),
     ("sandbox_flags", "sandbox_flags", KeyKind::Texts),
     ("sandbox_args", "sandbox_args", KeyKind::Texts),
+    ("docker_template", "docker_template", KeyKind::Text),
+    ("docker_state", "docker_state", KeyKind::Texts),
     ("prompt_via", "interactive_via", KeyKind::Via),
     ("interactive_via", "interactive_via", KeyKind::Via),
     ("one_shot_via", "one_shot_via", KeyKind::Via),
@@ -88,7 +90,7 @@ pub(super) const KEYS: [(&str, &str, KeyKind); 39] = [
 pub(super) const PERSONAL: &str = "can only be in your own settings: an agent could change this file";
 
 /// The keys that say what an agent may do: its hooks, which the guard needs, and its sandbox.
-const PERSONAL_KEYS: [&str; 9] = [
+const PERSONAL_KEYS: [&str; 11] = [
     "hooks",
     "hold",
     "state_dirs",
@@ -98,6 +100,8 @@ const PERSONAL_KEYS: [&str; 9] = [
     "hosts",
     "sandbox_flags",
     "sandbox_args",
+    "docker_template",
+    "docker_state",
 ];
 
 /// Refuses what the settings of a project may not change of an agent: what it may do, and which commands get the

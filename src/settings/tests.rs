@@ -503,6 +503,8 @@ fn the_table_of_keys_covers_the_profile() {
             hosts: vec!["api.example.org".into()],
             sandbox_flags: vec!["--sandbox".into()],
             sandbox_args: vec!["--no-sandbox".into()],
+            docker_template: Some("agent".into()),
+            docker_state: vec![".agent".into()],
         },
         ..Profile::generic()
     };

@@ -80,8 +80,8 @@
 //! 7. [`contract`], [`template`], [`ledger`], [`scripts`], [`runners`]: the text of an iteration, its record, the files
 //!    and test runners of its checks
 //! 8. [`session`]: loops within one agent session; [`tasks`]: task lists and the review of their stories
-//! 9. [`sandbox`], [`network`]: what the processes of a worker can see, write and reach; [`guard`]: dangerous tool
-//!    calls of agents without a sandbox
+//! 9. [`sandbox`], [`docker`], [`network`]: what the processes of a worker can see, write and reach; [`guard`]:
+//!    dangerous tool calls of agents without a sandbox
 //! 10. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing
 //!     worktrees
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
@@ -93,6 +93,8 @@ pub mod model;
 pub mod spec;
 
 pub mod sandbox;
+
+pub mod docker;
 
 pub mod caps;
 

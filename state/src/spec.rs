@@ -16,7 +16,7 @@ use crate::model::{
     PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec, WorkerName, default_question_timeout, is_default,
 };
 use crate::profiles::Profile;
-use crate::sandbox::SandboxSpec;
+use crate::sandbox::{SandboxKind, SandboxSpec};
 
 /// The worktree that the user requested with `--worktree`, `--branch`, `--worktree-dir`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,6 +122,17 @@ impl WorkerSpec {
 }
 
 impl WorkerSpec {
+    /// Whether the agent runs in a Docker sandbox.
+    pub fn is_in_docker(&self) -> bool {
+        self.sandbox.as_ref().is_some_and(|sandbox| sandbox.kind == SandboxKind::Docker)
+    }
+
+    /// The route of its prompt. An agent in a Docker sandbox has no standard input but the terminal.
+    pub fn route(&self, wanted: PromptVia) -> PromptVia {
+        let via = self.profile.route(&self.cmd, wanted, self.ralph.is_some());
+        if via == PromptVia::Stdin && self.is_in_docker() { PromptVia::Arg } else { via }
+    }
+
     /// Whether it is a loop with a gate, which is complete only if swarm itself sees the gate pass.
     pub fn is_gated(&self) -> bool {
         self.ralph.as_ref().is_some_and(|ralph| !ralph.gates.is_empty())
@@ -132,8 +143,8 @@ impl WorkerSpec {
     /// The spec with the agent that reviews stories; `None` if the worker's own agent does.
     pub fn of_reviewer(&self) -> Option<Self> {
         let ReviewerSpec { cmd, profile } = self.ralph.as_ref()?.reviewer.clone()?;
-        let prompt_via = profile.route(&cmd, PromptVia::Auto, true);
-        Some(Self { cmd, profile, prompt_via, ..self.clone() })
+        let reviewer = Self { cmd, profile, ..self.clone() };
+        Some(Self { prompt_via: reviewer.route(PromptVia::Auto), ..reviewer })
     }
 }
 

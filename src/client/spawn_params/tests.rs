@@ -168,7 +168,7 @@ fn the_spawned_line_names_the_options_that_swarm_added() {
     let note = |args: &[&str]| {
         let args = [&["--ralph", "--prompt-file", &file, "-n", "2"], args].concat();
         let settings = Settings { agents: profiles::table(), ..Settings::default() };
-        unattended_note(&spawn(&args), &settings)
+        unattended_note(&spawn(&args), &settings, None)
     };
     assert_eq!(note(&["--unattended", "--", "gemini"]), " [unattended: --yolo]");
     for args in

@@ -3,13 +3,11 @@
 //! It is `spawn --ralph` with other defaults: the arguments are converted to those of `spawn`.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use swarm_state::profiles::{self, HookStyle, Profile};
 
-use crate::client::connect::SLOW_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::client::spawn_params::{self, load_settings, spawn_line};
+use crate::client::spawn_params::{self, load_settings, spawn_limit, spawn_line};
 use crate::client::typed_path::readable_file;
 use crate::client::{follow, json};
 use crate::out::CommandResult;
@@ -55,7 +53,7 @@ pub(super) async fn run(ctx: &ClientContext, mut args: Loop) -> CommandResult {
         ctx.out.warn(warning);
     }
     let max = params.ralph.as_ref().map(|ralph| ralph.max_iterations.into());
-    let limit = SLOW_TIMEOUT + Duration::from_secs(if params.ready_wait { params.ready_timeout } else { 0 });
+    let limit = spawn_limit(&params);
     let spawned: Spawned = ctx.call(&Call::Spawn(Box::new(params)), limit).await?;
     // `why` and `report` show the warnings too, so --quiet may drop them.
     spawned.warnings.iter().filter(|_| !quiet).for_each(|warning| ctx.out.warn(warning));

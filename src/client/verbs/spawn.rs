@@ -1,16 +1,13 @@
 //! `swarm spawn`: start a worker, and follow it if it is a loop.
 
-use std::time::Duration;
-
 use swarm_state::model::{PromptVia, Status};
 use swarm_state::notice::counted;
 use tokio::time::sleep;
 
 use crate::cli::{PageFormat, Spawn};
-use crate::client::connect::SLOW_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::pages::{LOG_POLL_INTERVAL, is_disconnected, worker_status};
-use crate::client::spawn_params::{load_settings, params, spawn_line, unattended_note};
+use crate::client::spawn_params::{load_settings, params, spawn_limit, spawn_line, unattended_note};
 use crate::client::tail::OutputTail;
 use crate::client::task_list_file::TaskListFile;
 use crate::client::{follow, json};
@@ -33,12 +30,13 @@ pub(super) async fn run(ctx: &ClientContext, args: Spawn) -> CommandResult {
     if let Some(estimate) = estimate(&params).filter(|_| args.format == PageFormat::Text) {
         ctx.out.note(&estimate);
     }
-    let limit = SLOW_TIMEOUT + Duration::from_secs(if params.ready_wait { params.ready_timeout } else { 0 });
+    let limit = spawn_limit(&params);
+    let sandbox = params.sandbox.as_ref().map(|sandbox| sandbox.kind);
     let call = Call::Spawn(Box::new(params));
     let spawned: Spawned = ctx.call(&call, limit).await?;
     let report = StartReport {
         word: "spawned",
-        note: unattended_note(&args, &settings),
+        note: unattended_note(&args, &settings, sandbox),
         format: args.format,
         detach: args.detach,
         stream: args.ralph.stream || streams_itself,

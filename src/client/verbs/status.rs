@@ -2,9 +2,10 @@
 
 use chrono::Local;
 use swarm_state::advice::next_step;
+use swarm_state::docker::{network_command, sandbox_name};
 use swarm_state::model::Status;
 use swarm_state::notice::counted;
-use swarm_state::sandbox::SandboxNet;
+use swarm_state::sandbox::{SandboxKind, SandboxNet};
 use swarm_state::screen::printable;
 
 use super::answer;
@@ -111,6 +112,14 @@ pub(super) fn color(status: Status) -> Color {
 
 /// The network of a sandbox in words.
 fn network(worker: &WorkerView) -> String {
+    if let (Some(SandboxKind::Docker), Some(net)) = (worker.sandbox, worker.network) {
+        let dir = worker.worktree.as_ref().map_or(&worker.cwd, |tree| &tree.path);
+        let command = network_command(&sandbox_name(dir), net, &worker.allowed_hosts);
+        return command.map_or_else(
+            || "network as Docker gives it".to_owned(),
+            |command| format!("network as Docker gives it, unless you ran: {command}"),
+        );
+    }
     let hosts: Vec<_> = worker.allowed_hosts.iter().map(ToString::to_string).collect();
     match worker.network {
         None => "network unknown".to_owned(),
@@ -164,5 +173,8 @@ mod tests {
             (worker.network, worker.allowed_hosts) = (net, hosts.to_vec());
             assert_eq!(network(&worker), expected);
         }
+        (worker.sandbox, worker.network) = (Some(SandboxKind::Docker), Some(SandboxNet::Off));
+        let command = "docker sandbox network proxy ralph-_work --policy deny";
+        assert_eq!(network(&worker), format!("network as Docker gives it, unless you ran: {command}"));
     }
 }

@@ -2,11 +2,12 @@
 //! supervisor.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use swarm_state::docker::STATE_DIR;
 use swarm_state::model::{Run, WorkerName};
 use swarm_state::profiles::program_word;
 use swarm_state::spec::WorkerSpec;
@@ -90,14 +91,20 @@ impl RunContext {
         let mut env = spec.env.clone();
         env.extend(self.marks().map(|(key, value)| (key.to_owned(), value)));
         env.insert("TERM".into(), PANE_TERM.into());
+        // An agent in a Docker sandbox has its transcripts in this directory.
+        if spec.is_in_docker() && spec.profile.sandbox.docker_state.iter().any(|entry| entry == ".claude") {
+            let home = env.get("HOME").map(PathBuf::from).unwrap_or_default();
+            env.insert("CLAUDE_CONFIG_DIR".into(), format!("{}/.claude", home.join(STATE_DIR).display()));
+        }
         env
     }
 
-    /// The sandbox of the worker; `None` if it has none.
-    pub(crate) fn worker_sandbox(&self, spec: &WorkerSpec) -> Option<WorkerSandbox> {
+    /// The sandbox of the worker, which works in `cwd`; `None` if it has none.
+    pub(crate) fn worker_sandbox(&self, spec: &WorkerSpec, cwd: &Path) -> Option<WorkerSandbox> {
         let sandbox = spec.sandbox.clone()?;
         let mut sandbox =
-            WorkerSandbox::new(sandbox, self.name.as_str(), self.store.paths(), self.helper.path());
+            WorkerSandbox::new(sandbox, self.name.as_str(), self.store.paths(), self.helper.path())
+                .of_project(cwd, spec, &self.environment(spec));
         sandbox.tmux_socket = spec.tmux_socket.as_ref().map(|_| self.tmux.socket_path());
         sandbox.named = named_files(spec.cmd.iter().map(String::as_str));
         let reviewer = spec.ralph.as_ref().and_then(|ralph| Some(ralph.reviewer.as_ref()?.cmd.as_slice()));

@@ -19,9 +19,9 @@ use crate::daemon::messages::{IterationInfo, Job, RunReport, SharedReader};
 use crate::daemon::run::context::RunContext;
 use crate::daemon::run::hook_reports::HookRecord;
 use crate::daemon::run::{delivery, exit, finish, input, iteration, remove_worktree, sandbox};
-use crate::error::{Error, ErrorCode, Result, sentence};
+use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::passed::Launch;
-use crate::loops::refuse_uncommitted_list;
+use crate::loops::{refuse_uncommitted_list, renew_marker};
 use crate::protocol::{Empty, Sent, StoriesPlan};
 use crate::tmux::{Health, NewWindow};
 use crate::wrapper::{self, LaunchSpec};
@@ -104,6 +104,8 @@ async fn work(context: &RunContext, job: Job) {
             let ended = finish::EndedRun { run, exit, evidence, end, iteration, pane, cwd };
             judge(context, &ended, &spec, &reader).await;
         }
+        Job::OpenTaskFiles(loop_run) => sandbox::open_task_files(context, &loop_run),
+        Job::RenewMarker(loop_run) => renew_marker(&loop_run),
         Job::RemoveWorktree { worktree, removal, reply } => {
             crash::point("remove");
             let removed = remove_worktree::remove(context, &worktree, removal).await;
@@ -117,7 +119,9 @@ async fn work(context: &RunContext, job: Job) {
 async fn judge(context: &RunContext, ended: &finish::EndedRun, spec: &WorkerSpec, reader: &SharedReader) {
     let lap = |iteration| iteration::IterationRun { context, spec, cwd: &ended.cwd, iteration };
     let reviewer = ended.iteration.as_ref().and_then(|iteration| lap(iteration).reviewer());
+    sandbox::leave_docker(context, spec, &ended.cwd, ended.exit, ended.end.as_ref()).await;
     let verdict = finish::judge(context, ended, reviewer.as_ref().unwrap_or(spec), reader).await;
+    sandbox::note_files(context, spec, &ended.cwd).await;
     crash::after(&Effect::Judge(ended.run));
     context.report(RunReport::Judged(ended.run, verdict));
     if let Some(iteration) = &ended.iteration {
@@ -176,11 +180,12 @@ async fn spawn(
     worktree: Option<Worktree>,
     reader: &SharedReader,
 ) -> Result<Pane, SpawnError> {
-    let other = |error: Error| SpawnError::Other(sentence(&error));
+    let other = |error: Error| sandbox::spawn_error(context, &error);
     let cwd = tree(context, run, spec, worktree).await.map_err(other)?;
     if !cwd.is_dir() {
         return Err(SpawnError::Other(format!("no such directory: {}", cwd.display())));
     }
+    sandbox::open_docker(context, spec, run, &cwd).await.map_err(other)?;
     let mut prompt = crate::daemon::run::prompt::next(spec).map_err(SpawnError::Prompt)?;
     let mut session = None;
     let reviewer;
@@ -383,9 +388,10 @@ fn launch_spec(
 
 /// Passes swarm's hooks to the agent. Without hooks, swarm relies on the screen alone.
 fn pass_hooks(context: &RunContext, spec: &WorkerSpec, dir: &Path, launch: &mut LaunchSpec) {
+    let Some(program) = sandbox::hook_program(spec, context.helper.path()) else { return };
     let LaunchSpec { argv, env, cwd, sandboxed, .. } = launch;
     let passing = Launch { profile: &spec.profile, argv, env, cwd, sandboxed: *sandboxed };
-    if let Err(error) = passing.pass(context.helper.path(), dir) {
+    if let Err(error) = passing.pass(program, dir) {
         context.report(RunReport::Warning(format!("swarm's hooks were not passed to the agent: {error}")));
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn loop_run(context: &RunContext, spec: &WorkerSpec, id: &str, cwd: &
         root: paths.root().to_owned(),
         cwd: cwd.to_owned(),
         env: Arc::new(context.environment(spec)),
-        sandbox: context.worker_sandbox(spec).map(Arc::new),
+        sandbox: context.worker_sandbox(spec, cwd).map(Arc::new),
         gates: spec.ralph.as_ref().map(|ralph| ralph.gates.clone()).unwrap_or_default(),
         profile: spec.profile.clone(),
         shows_text: spec.profile.shows_text(&spec.cmd, spec.prompt_via),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use swarm_state::docker::{allow_command, sandbox_name};
 use swarm_state::sandbox::SandboxNet;
 
 use crate::daemon::caller::refuse_own;
@@ -14,6 +15,12 @@ impl Supervisor {
     pub(crate) fn allow(&mut self, params: AllowParams, peer: Option<i32>) -> Result<Empty> {
         let (name, slot) = self.find(&params.name)?;
         refuse_own(slot, peer, "allow hosts to itself")?;
+        if slot.spec.is_in_docker() {
+            let cwd = slot.worktree.as_ref().map_or(&slot.spec.cwd, |worktree| &worktree.path);
+            let message = format!("Docker allows the hosts of worker '{name}', and not swarm");
+            let hint = allow_command(&sandbox_name(cwd), &params.hosts);
+            return Err(Error::new(ErrorCode::Conflict, message).hint(hint));
+        }
         let before = Arc::clone(&slot.spec);
         let Some(slot) = self.slots.get_mut(&name) else { return Ok(Empty {}) };
         let spec = Arc::make_mut(&mut slot.spec);

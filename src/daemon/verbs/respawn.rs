@@ -129,7 +129,15 @@ impl Supervisor {
             Ok(found) => {
                 warnings.extend(found);
                 let (until_ready, respawned, request) = (false, true, wish.request);
-                let pending = PendingSpawn { reply, until_ready, seq, respawned, warnings, request };
+                let pending = PendingSpawn {
+                    reply,
+                    until_ready,
+                    seq,
+                    respawned,
+                    warnings,
+                    request,
+                    lacks_sandbox: false,
+                };
                 self.start_worker(&name, spec, pending);
             }
         }

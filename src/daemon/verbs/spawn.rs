@@ -26,6 +26,7 @@ use crate::protocol::{SpawnParams, Spawned};
 
 mod caps;
 mod check;
+mod docker;
 mod permissions;
 mod program;
 mod rooms;
@@ -49,7 +50,15 @@ impl Supervisor {
                 let (until_ready, respawned) = (params.ready_wait, false);
                 let seq = self.notices.seq();
                 let request = params.request.clone();
-                let pending = PendingSpawn { reply, until_ready, seq, respawned, warnings, request };
+                let pending = PendingSpawn {
+                    reply,
+                    until_ready,
+                    seq,
+                    respawned,
+                    warnings,
+                    request,
+                    lacks_sandbox: false,
+                };
                 self.start_worker(&name, self.spec_of(&name, params), pending);
             }
             Ok(Admitted::AfterKill(name)) => {
@@ -66,12 +75,12 @@ impl Supervisor {
         if let Some(ralph) = params.ralph.as_mut().filter(|ralph| ralph.task.is_some()) {
             ralph.prompt_file = self.store.paths().ralph_dir(name).join(crate::loops::TASK_FILE);
         }
-        let via = params.profile.route(&params.cmd, params.prompt_via, params.ralph.is_some());
         let prompt = match &params.ralph {
             Some(ralph) => Prompt::File(ralph.prompt_file.clone()),
             None => params.prompt,
         };
-        WorkerSpec {
+        let wanted = params.prompt_via;
+        let spec = WorkerSpec {
             name: name.clone(),
             cmd: params.cmd,
             cwd: params.cwd,
@@ -80,7 +89,7 @@ impl Supervisor {
             tags: params.tags,
             worktree: params.worktree,
             prompt,
-            prompt_via: via,
+            prompt_via: wanted,
             profile: params.profile,
             ready_wait: params.ready_wait,
             ready_timeout: params.ready_timeout.max(1),
@@ -100,7 +109,8 @@ impl Supervisor {
             parent: params.parent,
             sandbox: params.sandbox,
             caps: params.caps,
-        }
+        };
+        WorkerSpec { prompt_via: spec.route(wanted), ..spec }
     }
 
     /// Checks a request and chooses the name.
@@ -229,7 +239,8 @@ impl Supervisor {
             | Entry::IterationFailed { exit: IterationExit::SpawnFailed, message: Some(message), .. }
             | Entry::RunEnded { exit: IterationExit::SpawnFailed, message: Some(message), .. } => {
                 discard = !pending.respawned;
-                let error = Error::new(ErrorCode::System, message.clone());
+                let code = if pending.lacks_sandbox { ErrorCode::Sandbox } else { ErrorCode::System };
+                let error = Error::new(code, message.clone());
                 Err(if discard || slot.engine.is_stopped() {
                     error
                 } else {
@@ -268,6 +279,21 @@ impl Supervisor {
         }
         for message in warnings {
             self.notify(name, Entry::Warning { message });
+        }
+    }
+
+    /// Adds a warning to the answer of the client that waits for a new worker, or sends it to the subscribers.
+    pub(crate) fn warn_at_spawn(&mut self, name: &WorkerName, message: String) {
+        match self.slots.get_mut(name).and_then(Slot::pending) {
+            Some(pending) => pending.warnings.push(message),
+            None => self.notify(name, Entry::Warning { message }),
+        }
+    }
+
+    /// The sandbox of a new worker cannot be built, so the client exits with the status for that.
+    pub(crate) fn note_no_sandbox(&mut self, name: &WorkerName) {
+        if let Some(pending) = self.slots.get_mut(name).and_then(Slot::pending) {
+            pending.lacks_sandbox = true;
         }
     }
 

@@ -6,8 +6,7 @@
 //! not do itself.
 
 use std::fs;
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +17,7 @@ use super::traces::{self, Kept};
 use crate::checks::{OnCheckStep, Step};
 use crate::error::{Error, Result};
 use crate::files::{read_bounded, write_atomic};
+use crate::sandbox::tree_files::TreeFiles;
 
 /// The journal in the loop's folder.
 const JOURNAL_FILE: &str = "canary.json";
@@ -39,6 +39,9 @@ struct Journal {
     builds: Vec<PathBuf>,
     /// Files in which runners record their results.
     records: Vec<PathBuf>,
+    /// The way to change them.
+    #[serde(default)]
+    tree: TreeFiles,
 }
 
 /// A canary in the tree. Dropping it removes it.
@@ -78,6 +81,7 @@ impl Planted {
             records: traces::records(loop_run, parent),
             file: place.clone(),
             dirs,
+            tree: loop_run.tree_files(),
         };
         let path = loop_run.folder.join(JOURNAL_FILE);
         let bytes = serde_json::to_vec_pretty(&journal).map_err(|e| trouble(e.into()))?;
@@ -92,11 +96,9 @@ impl Planted {
 
     fn write(&self, text: &str) -> io::Result<()> {
         for dir in &self.journal.dirs {
-            fs::create_dir(dir)?;
+            self.journal.tree.create_dir(dir)?;
         }
-        let mut new = fs::File::options();
-        new.write(true).create_new(true).custom_flags(nix::libc::O_NOFOLLOW);
-        new.open(&self.journal.file)?.write_all(text.as_bytes())
+        self.journal.tree.create(&self.journal.file, text.as_bytes())
     }
 
     /// Removes the canary and its traces.
@@ -114,7 +116,7 @@ impl Planted {
 
     fn undo(&self) -> io::Result<()> {
         self.journal.undo()?;
-        self.kept.iter().for_each(Kept::restore);
+        self.kept.iter().for_each(|kept| kept.restore(&self.journal.tree));
         Ok(())
     }
 
@@ -136,19 +138,19 @@ impl Journal {
     /// Removes what it names. Safe to repeat.
     fn undo(&self) -> io::Result<()> {
         match read_bounded(&self.file, MAX_FILE_BYTES) {
-            Ok(bytes) if traces::contains(&bytes, &self.token) => fs::remove_file(&self.file)?,
+            Ok(bytes) if traces::contains(&bytes, &self.token) => self.tree.remove(&self.file)?,
             Ok(_) => {}
             // Created, but not written before the daemon died: nobody else chose this name.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
         if fs::metadata(&self.file).is_ok_and(|file| file.len() == 0) {
-            fs::remove_file(&self.file)?;
+            self.tree.remove(&self.file)?;
         }
-        traces::remove(&self.file, &self.token, &self.builds);
+        traces::remove(&self.tree, &self.file, &self.token, &self.builds);
         for dir in self.dirs.iter().rev() {
             // A directory that is not empty has files of the agent.
-            let _ = fs::remove_dir(dir);
+            let _ = self.tree.remove_dir(dir);
         }
         Ok(())
     }
@@ -161,7 +163,7 @@ pub(crate) fn undo(folder: &Path) {
     // A journal that cannot be read was not written completely, so nothing was added.
     let journal = serde_json::from_slice::<Journal>(&bytes).ok().filter(|journal| is_token(&journal.token));
     if journal.is_none_or(|journal| {
-        traces::forget_records(&journal.records, &journal.token);
+        traces::forget_records(&journal.tree, &journal.records, &journal.token);
         journal.undo().is_ok()
     }) {
         let _ = fs::remove_file(path);

@@ -1,7 +1,6 @@
 //! The traces of a canary that runners leave: compiled copies, build results, and records of the last run.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
@@ -9,6 +8,7 @@ use walkdir::WalkDir;
 use super::super::inventory::report_files;
 use super::super::run::LoopRun;
 use crate::files::read_bounded;
+use crate::sandbox::tree_files::TreeFiles;
 
 /// Records of runners, next to their tests or above.
 const RECORDS: [&str; 3] =
@@ -19,6 +19,9 @@ const PYTHON_CACHE: &str = "__pycache__";
 
 /// The largest record that is restored.
 const MAX_RECORD_BYTES: u64 = 16 << 20;
+
+/// The permissions of a record that is restored.
+const RECORD_MODE: u32 = 0o644;
 
 /// How deep the names of build results are searched. Cargo needs 4: `debug/.fingerprint/PACKAGE/FILE`.
 const MAX_BUILD_DEPTH: usize = 4;
@@ -35,13 +38,13 @@ impl Kept {
     }
 
     /// Writes it again. A record that is lost costs the runner nothing, so failures are ignored.
-    pub(super) fn restore(&self) {
+    pub(super) fn restore(&self, tree: &TreeFiles) {
         if read_bounded(&self.path, MAX_RECORD_BYTES).ok() == self.bytes {
             return;
         }
         match &self.bytes {
-            Some(bytes) => drop(fs::File::create(&self.path).and_then(|mut file| file.write_all(bytes))),
-            None => drop(fs::remove_file(&self.path)),
+            Some(bytes) => drop(tree.put(&self.path, bytes, RECORD_MODE, false)),
+            None => drop(tree.remove(&self.path)),
         }
     }
 }
@@ -65,15 +68,15 @@ pub(super) fn builds(loop_run: &LoopRun, file: &Path) -> Vec<PathBuf> {
 }
 
 /// Removes the files with the token in their names.
-pub(super) fn remove(file: &Path, token: &str, builds: &[PathBuf]) {
+pub(super) fn remove(tree: &TreeFiles, file: &Path, token: &str, builds: &[PathBuf]) {
     let cache = file.with_file_name(PYTHON_CACHE);
     let is_ours = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(token));
     let mut has_removed = false;
     for entry in fs::read_dir(&cache).into_iter().flatten().flatten() {
-        has_removed |= is_ours(&entry.path()) && fs::remove_file(entry.path()).is_ok();
+        has_removed |= is_ours(&entry.path()) && tree.remove(&entry.path()).is_ok();
     }
     if has_removed {
-        let _ = fs::remove_dir(&cache);
+        let _ = tree.remove_dir(&cache);
     }
     for build in builds.iter().filter(|build| build.is_dir()) {
         let mut walk = WalkDir::new(build).min_depth(1).max_depth(MAX_BUILD_DEPTH).into_iter();
@@ -84,19 +87,17 @@ pub(super) fn remove(file: &Path, token: &str, builds: &[PathBuf]) {
             }
             if entry.file_type().is_dir() {
                 walk.skip_current_dir();
-                let _ = fs::remove_dir_all(entry.path());
-            } else {
-                let _ = fs::remove_file(entry.path());
             }
+            let _ = tree.remove(entry.path());
         }
     }
 }
 
 /// Removes the records that name the canary, since their former content is not known.
-pub(super) fn forget_records(records: &[PathBuf], token: &str) {
+pub(super) fn forget_records(tree: &TreeFiles, records: &[PathBuf], token: &str) {
     for record in records {
         if read_bounded(record, MAX_RECORD_BYTES).is_ok_and(|bytes| contains(&bytes, token)) {
-            let _ = fs::remove_file(record);
+            let _ = tree.remove(record);
         }
     }
 }

@@ -1,7 +1,5 @@
 //! The files of a task list: the user's, and swarm's signed record of them.
 
-use std::fs::Permissions;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +9,7 @@ use swarm_state::tasks::enforce::Enforced;
 use swarm_state::tasks::gate::{PRD_FILE, PROMPT_FILE, TASKS_FILE, TaskGate, TaskTurn};
 
 use crate::error::{Error, Result};
-use crate::files::{create, read_bounded, replace};
+use crate::files::read_bounded;
 use crate::loops::run::{LoopRun, read_signed, write_signed};
 use crate::paths::resolve;
 use crate::signed::Purpose;
@@ -96,8 +94,7 @@ impl LoopRun {
         self.require_inside(path)?;
         let stamp = chrono::Utc::now().format("%Y%m%dT%H%M%S%3f");
         let name = format!("{}.broken-{stamp}", crate::files::file_name(path));
-        let moved = std::fs::rename(path, self.folder.join(&name))
-            .or_else(|_| std::fs::rename(path, path.with_file_name(&name)));
+        let moved = self.tree_files().move_out(path, &self.folder.join(name));
         moved.map_err(|e| Error::system(format!("cannot move '{}' aside", path.display()), e))
     }
 
@@ -116,21 +113,11 @@ impl LoopRun {
         if path.is_dir() {
             self.set_aside(path)?;
         }
-        let write = || {
-            if let Some(dir) = path.parent() {
-                std::fs::create_dir_all(dir)?;
-            }
-            let real = resolve(path);
-            let path = if real.starts_with(resolve(&self.cwd)) { &real } else { path };
-            let mode = std::fs::metadata(path).map_or(NEW_FILE_MODE, |file| file.permissions().mode());
-            replace(path, |temporary| {
-                let mut file = create(temporary)?;
-                file.set_permissions(Permissions::from_mode(mode))?;
-                file.write_all(text.as_bytes())?;
-                file.sync_all()
-            })
-        };
-        write().map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
+        let real = resolve(path);
+        let path = if real.starts_with(resolve(&self.cwd)) { &real } else { path };
+        let mode = std::fs::metadata(path).map_or(NEW_FILE_MODE, |file| file.permissions().mode() & 0o7777);
+        let write = self.tree_files().put(path, text.as_bytes(), mode, true);
+        write.map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
     }
 
     pub(super) fn text_file(&self, gate: &TaskGate, file: &str) -> PathBuf {

@@ -31,7 +31,7 @@ pub(super) fn write(
         timestamp: now(),
         pid: std::process::id(),
         max_iterations: max,
-        mode: "direct".into(),
+        mode: if loop_run.sandbox.is_some() { "sandbox" } else { "direct" }.into(),
         skip_review: gate.review.skip_review,
         review_cap: gate.review.review_cap,
         iteration_mode: Some(turn.mode),
@@ -60,7 +60,7 @@ pub(crate) fn renew(loop_run: &LoopRun) {
 pub(super) fn remove(loop_run: &LoopRun) {
     let path = loop_run.cwd.join(MARKER_FILE);
     if own(loop_run, &path).is_some()
-        && let Err(error) = std::fs::remove_file(&path)
+        && let Err(error) = loop_run.tree_files().remove(&path)
     {
         tracing::warn!(worker = loop_run.name, %error, "cannot remove .ralph-active");
     }

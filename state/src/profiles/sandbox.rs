@@ -33,6 +33,13 @@ pub struct SandboxProfile {
     /// Options that turn it off.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sandbox_args: Vec<String>,
+    /// The agent's name for Docker Sandbox; `None` if that has no template for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub docker_template: Option<String>,
+    /// The entries of its home directory that Docker sandboxes share, so that one login is enough. A name that ends in
+    /// `.json` is a file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub docker_state: Vec<String>,
 }
 
 pub(super) fn claude() -> SandboxProfile {
@@ -50,6 +57,8 @@ pub(super) fn claude() -> SandboxProfile {
             "skills/",
         ]),
         state_copies: words(&["~/.claude.json"]),
+        docker_template: Some("claude".into()),
+        docker_state: words(&[".claude", ".claude.json"]),
         ..SandboxProfile::default()
     }
 }
@@ -61,6 +70,7 @@ pub(super) fn codex() -> SandboxProfile {
         state_locked: words(&["config.toml", "AGENTS.md", "hooks.json", "prompts/", "rules/", "skills/"]),
         sandbox_flags: words(&["--sandbox=", "-s=", "--full-auto"]),
         sandbox_args: words(&["-c", "sandbox_mode=\"danger-full-access\""]),
+        docker_template: Some("codex".into()),
         ..SandboxProfile::default()
     }
 }
@@ -82,6 +92,7 @@ pub(super) fn gemini(dir: &str) -> SandboxProfile {
         state_dirs: words(&[dir]),
         state_locked: words(&["settings.json", "GEMINI.md", "QWEN.md", "commands/", "extensions/"]),
         sandbox_flags: words(&["--sandbox", "-s"]),
+        docker_template: (dir == "~/.gemini").then(|| "gemini".into()),
         ..SandboxProfile::default()
     }
 }

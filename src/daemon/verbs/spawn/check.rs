@@ -9,7 +9,7 @@ use swarm_state::pattern::Pattern;
 use swarm_state::profiles::{self, HookStyle};
 use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
 
-use super::{caps, permissions, program, rooms};
+use super::{caps, docker, permissions, program, rooms};
 use crate::daemon::run::prompt;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
@@ -28,7 +28,9 @@ impl Supervisor {
         warnings.extend(caps::warnings(&spec.caps));
         warnings.extend(permissions::warning(spec));
         warnings.extend(prompt_warning(spec, prompt.as_deref()));
+        docker::refuse_obstacle(spec)?;
         self.refuse_shared_list(spec)?;
+        self.refuse_shared_sandbox(spec)?;
         warnings.extend(self.shared_directory(spec));
         Ok(warnings)
     }

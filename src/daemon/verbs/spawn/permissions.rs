@@ -30,7 +30,7 @@ const DECISIONS: [&str; 8] = [
 /// The warning for a loop of a known agent without a decision about permissions.
 pub(super) fn warning(spec: &WorkerSpec) -> Option<String> {
     let profile = &spec.profile;
-    if spec.ralph.is_none() || !profile.lacks_permissions(&spec.cmd) {
+    if spec.ralph.is_none() || spec.is_in_docker() || !profile.lacks_permissions(&spec.cmd) {
         return None;
     }
     let has_variable = spec.env.keys().any(|key| key.to_lowercase().ends_with("yes_always"));

@@ -15,6 +15,10 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Refuses an agent's program that cannot be started.
 pub(super) fn check(program: &str, spec: &WorkerSpec) -> Result<()> {
+    if spec.is_in_docker() {
+        // The template has it.
+        return Ok(());
+    }
     let path = spec.env.get("PATH").map_or(DEFAULT_PATH, String::as_str);
     let refuse = |why: &str| Error::invalid(format!("cannot run {program}: {why}"));
     match look_up(program, &spec.cwd, path) {
@@ -45,7 +49,8 @@ fn no_such_program(program: &str, cwd: &Path) -> Error {
 /// Refuses the gates' commands whose program cannot run. Returns warnings about those whose program the agent may still
 /// provide.
 pub(super) fn check_gates(spec: &WorkerSpec) -> Result<Vec<String>> {
-    let Some(gates) = spec.ralph.as_ref().map(|ralph| &ralph.gates) else { return Ok(vec![]) };
+    let loop_spec = spec.ralph.as_ref().filter(|_| !spec.is_in_docker());
+    let Some(gates) = loop_spec.map(|ralph| &ralph.gates) else { return Ok(vec![]) };
     let place = |what, runs_apart, hidden| GateCommand {
         what,
         runs_apart,
