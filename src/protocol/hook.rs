@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use swarm_state::answer::{AgentRequest, Answer};
+use swarm_state::answer::{AgentRequest, RequestAnswer};
 use swarm_state::engine::HookSignal;
 use swarm_state::network::AllowedHost;
 
@@ -98,7 +98,7 @@ pub struct HookHeard {
     pub answer: Option<HeldAnswer>,
 }
 
-/// What a hook that holds a request should do.
+/// The next step of a hook that holds a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HeldAnswer {
@@ -107,7 +107,7 @@ pub enum HeldAnswer {
     /// End: the request was answered in the agent's dialog.
     Over,
     /// Pass this answer to the agent.
-    Answered(Answer),
+    Answered(RequestAnswer),
 }
 
 impl HookNews {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use swarm_state::answer::{AgentRequest, Answer};
+use swarm_state::answer::{AgentRequest, RequestAnswer};
 use swarm_state::caps::{Caps, CapsInForce};
 use swarm_state::ignored::IgnoredFiles;
 use swarm_state::model::{RestartWhen, Status, WorkerName, Worktree, is_default};
@@ -349,7 +349,7 @@ pub struct AnswerParams {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// The answer.
-    pub answer: Answer,
+    pub answer: RequestAnswer,
 }
 
 /// The answer to `answer`.

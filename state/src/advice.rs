@@ -118,6 +118,7 @@ mod tests {
     fn the_next_step_for_each_situation() {
         let outage = |outage| Cause::Outage { outage, message: "m".into(), until: None, retry_seconds: 5 };
         let asks = Cause::NeedsPerson { text: "trust dialog".into(), answerable: false };
+        let answer = "swarm answer a yes, no, always or a text; or: swarm attach a";
         let held_open = Cause::NeedsPerson { text: "Bash: make".into(), answerable: true };
         let failed = Cause::Stopped { reason: StopReason::AllFailed, failure: None };
         let paused = |by| Cause::Paused { by, detail: None };
@@ -131,12 +132,7 @@ mod tests {
             (Status::Done, looping, None, ""),
             (Status::Waiting, looping, Some(&asks), "the agent waits for you: swarm attach a"),
             (Status::Waiting, held, Some(&asks), "the agent waits for you: swarm attach a"),
-            (
-                Status::Waiting,
-                looping,
-                Some(&held_open),
-                "swarm answer a yes, no, always or a text; or: swarm attach a",
-            ),
+            (Status::Waiting, looping, Some(&held_open), answer),
             // The cause of an older or later daemon is not known.
             (Status::Waiting, looping, None, "the agent waits for you: swarm attach a"),
             (Status::Waiting, plain, Some(&disk), room),

@@ -53,7 +53,7 @@ impl AgentRequest {
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum RequestAnswer {
     /// Allow it this time.
     Yes,
     /// Deny it.
@@ -64,7 +64,7 @@ pub enum Answer {
     Text(String),
 }
 
-impl Answer {
+impl RequestAnswer {
     /// The answer that a person typed.
     pub fn parse(text: &str) -> Self {
         match text {
@@ -113,13 +113,13 @@ pub fn request(id: String, tool: &str, input: &Value) -> AgentRequest {
 }
 
 /// The output of the hook for an answer. `suggestions` are the rules that the agent CLI offers for "always".
-pub fn hook_output(tool: &str, input: &Value, suggestions: Option<&Value>, answer: &Answer) -> Value {
+pub fn hook_output(tool: &str, input: &Value, suggestions: Option<&Value>, answer: &RequestAnswer) -> Value {
     let questions = questions(tool, input);
     let mut decision = if questions.is_empty() {
         match answer {
-            Answer::Yes | Answer::Always => json!({"behavior": "allow"}),
-            Answer::No => json!({"behavior": "deny", "message": "The user denied this."}),
-            Answer::Text(text) => json!({"behavior": "deny", "message": text}),
+            RequestAnswer::Yes | RequestAnswer::Always => json!({"behavior": "allow"}),
+            RequestAnswer::No => json!({"behavior": "deny", "message": "The user denied this."}),
+            RequestAnswer::Text(text) => json!({"behavior": "deny", "message": text}),
         }
     } else {
         // With one question, the whole text is its answer.
@@ -133,7 +133,7 @@ pub fn hook_output(tool: &str, input: &Value, suggestions: Option<&Value>, answe
         input["answers"] = answers.into();
         json!({"behavior": "allow", "updatedInput": input})
     };
-    if let (Answer::Always, Some(rules)) = (answer, suggestions.filter(|_| questions.is_empty())) {
+    if let (RequestAnswer::Always, Some(rules)) = (answer, suggestions.filter(|_| questions.is_empty())) {
         decision["updatedPermissions"] = rules.clone();
     }
     json!({"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}})
@@ -204,7 +204,8 @@ mod tests {
         let bash = json!({"command": "make"});
         let rules = json!([{"type": "addRules"}]);
         let decision = |tool: &str, input: &Value, rules: Option<&Value>, answer: &str| {
-            hook_output(tool, input, rules, &Answer::parse(answer))["hookSpecificOutput"]["decision"].clone()
+            hook_output(tool, input, rules, &RequestAnswer::parse(answer))["hookSpecificOutput"]["decision"]
+                .clone()
         };
         for (answer, expected) in [
             ("yes", json!({"behavior": "allow"})),
@@ -226,9 +227,9 @@ mod tests {
     fn an_answer_has_to_fit() {
         let two = request("1".into(), QUESTION_TOOL, &flags(2));
         let bash = request("2".into(), "Bash", &json!({"command": "make"}));
-        assert!(Answer::Text("a".into()).unfit_for(&two).unwrap().contains("2 questions"));
-        assert_eq!(Answer::Text("a\nb".into()).unfit_for(&two), None);
-        assert_eq!(Answer::Text("a\nb".into()).unfit_for(&bash), None);
-        assert!(Answer::Text(" ".into()).unfit_for(&bash).is_some());
+        assert!(RequestAnswer::Text("a".into()).unfit_for(&two).unwrap().contains("2 questions"));
+        assert_eq!(RequestAnswer::Text("a\nb".into()).unfit_for(&two), None);
+        assert_eq!(RequestAnswer::Text("a\nb".into()).unfit_for(&bash), None);
+        assert!(RequestAnswer::Text(" ".into()).unfit_for(&bash).is_some());
     }
 }

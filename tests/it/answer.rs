@@ -58,7 +58,9 @@ fn a_request_is_allowed_denied_and_answered_through_the_hook() {
         if count == 1 {
             assert!(w.swarm(&["ls"]).out.contains("permission: Bash: rm -rf build/"));
             assert!(w.swarm(&["answer", "l"]).ok().out.contains("permission: Bash: rm -rf build/ ("));
-            w.swarm(&["answer", "--request", "another", "l", "yes"]).code(1).warns("does not hold this request");
+            w.swarm(&["answer", "--request", "another", "l", "yes"])
+                .code(1)
+                .warns("does not hold this request");
         }
         let answered = w.swarm(&["answer", "l", answer]).ok();
         assert_eq!(answered.out, "answered permission: Bash: rm -rf build/\n");

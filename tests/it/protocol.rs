@@ -11,9 +11,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use swarm::error::ErrorCode;
 use swarm::protocol::{
-    Approved, AttachView, Call, Changed, Cleaned, ClientHello, DaemonHello, DaemonStopped, DaemonView,
-    DiffView, Empty, Forgotten, HookHeard, Killed, Lines, Listing, Peeked, RalphView, Report, Request,
-    Response, Restored, Sent, Snapshot, Spawned, WorkerView,
+    Answered, Approved, AttachView, Call, Changed, Cleaned, ClientHello, DaemonHello, DaemonStopped,
+    DaemonView, DiffView, Empty, Forgotten, HookHeard, Killed, Lines, Listing, Peeked, RalphView, Report,
+    Request, Response, Restored, Sent, Snapshot, Spawned, WorkerView,
 };
 use swarm_state::notice::Entry;
 
@@ -39,6 +39,7 @@ fn same_part<T: Serialize + DeserializeOwned>(part: &Value) {
 /// Checks an answer against the type that the documentation of its method names.
 fn check_answer(method: &str, answer: &Value) {
     match answer_types()[method].as_str() {
+        "Answered" => same_part::<Answered>(answer),
         "Approved" => same_part::<Approved>(answer),
         "AttachView" => same_part::<AttachView>(answer),
         "Changed" => same_part::<Changed>(answer),

@@ -1,6 +1,6 @@
 //! `swarm answer`: answer a permission request or question of a worker's agent, or show those that are open.
 
-use swarm_state::answer::Answer;
+use swarm_state::answer::RequestAnswer;
 
 use crate::cli::AnswerArgs;
 use crate::client::connect::QUICK_TIMEOUT;
@@ -14,7 +14,7 @@ pub(super) async fn run(ctx: &ClientContext, args: AnswerArgs) -> CommandResult 
     if args.answer.is_empty() {
         return show(ctx, name).await;
     }
-    let answer = Answer::parse(&args.answer.join(" "));
+    let answer = RequestAnswer::parse(&args.answer.join(" "));
     let params = AnswerParams { name, request: args.request, answer };
     let answered: Answered = ctx.call(&Call::Answer(params), QUICK_TIMEOUT).await?;
     ctx.out.line(&format!("answered {}", answered.request.headline()))?;

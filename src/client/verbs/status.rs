@@ -42,11 +42,7 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     if let Some(reason) = &worker.reason {
         say("reason", reason.clone());
     }
-    for open in &worker.requests {
-        for (at, line) in answer::lines(open).into_iter().enumerate() {
-            say(if at == 0 { "request" } else { "" }, line);
-        }
-    }
+    worker.requests.iter().flat_map(answer::lines).for_each(|line| say("request", line));
     if is_loop(worker) {
         say("iteration", iteration(worker));
     }

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
-use swarm_state::answer::{AgentRequest, Answer};
+use swarm_state::answer::{AgentRequest, RequestAnswer};
 use tokio::time::Instant;
 
 use crate::daemon::clock::local_now;
@@ -24,7 +24,7 @@ struct HeldRequest {
     request: AgentRequest,
     since: DateTime<FixedOffset>,
     asked: Instant,
-    answer: Option<Answer>,
+    answer: Option<RequestAnswer>,
     first_asked: Instant,
 }
 
@@ -90,7 +90,7 @@ impl HeldRequests {
     pub(crate) fn answer<E>(
         &mut self,
         id: Option<&str>,
-        answer: Answer,
+        answer: RequestAnswer,
         now: Instant,
         fits: impl FnOnce(&AgentRequest) -> Result<(), E>,
     ) -> Result<Option<AgentRequest>, E> {
@@ -142,12 +142,15 @@ mod tests {
         let (mut requests, now) = (HeldRequests::default(), Instant::now());
         assert_eq!(requests.ask(&request("1"), HOLD, false, now), (HeldAnswer::Wait, true));
         assert_eq!(requests.ask(&request("2"), HOLD, false, now), (HeldAnswer::Wait, true));
-        let answered = requests.answer(None, Answer::Yes, now, fits).unwrap();
+        let answered = requests.answer(None, RequestAnswer::Yes, now, fits).unwrap();
         assert_eq!(answered.unwrap().id, "1");
         // The next answer is for the next request.
         assert_eq!(ids(&requests, now), ["2"]);
-        assert!(requests.answer(Some("1"), Answer::No, now, fits).unwrap().is_none());
-        assert_eq!(requests.ask(&request("1"), HOLD, false, now), (HeldAnswer::Answered(Answer::Yes), false));
+        assert!(requests.answer(Some("1"), RequestAnswer::No, now, fits).unwrap().is_none());
+        assert_eq!(
+            requests.ask(&request("1"), HOLD, false, now),
+            (HeldAnswer::Answered(RequestAnswer::Yes), false)
+        );
         // A hook that asks once more holds a new request.
         assert_eq!(requests.ask(&request("1"), HOLD, false, now), (HeldAnswer::Wait, true));
     }
@@ -156,11 +159,11 @@ mod tests {
     fn a_hook_that_died_holds_nothing_and_an_unfit_answer_changes_nothing() {
         let (mut requests, now) = (HeldRequests::default(), Instant::now());
         requests.ask(&request("1"), HOLD, false, now);
-        assert!(requests.answer(None, Answer::No, now, |_| Err(())).is_err());
+        assert!(requests.answer(None, RequestAnswer::No, now, |_| Err(())).is_err());
         assert_eq!(ids(&requests, now), ["1"]);
         let later = now + MAX_SILENCE;
         assert!(ids(&requests, later).is_empty());
-        assert!(requests.answer(None, Answer::Yes, later, fits).unwrap().is_none());
+        assert!(requests.answer(None, RequestAnswer::Yes, later, fits).unwrap().is_none());
     }
 
     #[test]

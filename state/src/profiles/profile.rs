@@ -78,8 +78,8 @@ pub struct Profile {
     /// How swarm passes hooks to it.
     #[serde(skip_serializing_if = "is_default")]
     pub hooks: HookStyle,
-    /// For how many seconds its hook holds a permission request or question open for `swarm answer`; 0 for never, `None`
-    /// for 300.
+    /// For how many seconds its hook holds a permission request or question open for `swarm answer`; 0 for never,
+    /// `None` for 300.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<u64>,
     /// Its needs in a sandbox.
