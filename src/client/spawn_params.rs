@@ -151,7 +151,12 @@ fn docker_obstacle(args: &Spawn, settings: &Settings) -> Option<(String, &'stati
     let dir = paths::resolve(&directory(args.cwd.as_deref()).ok()?);
     let top = dir.ancestors().find(|dir| dir.join(".git").exists());
     let is_below = !args.worktree.worktree && top.is_some_and(|top| top != dir);
-    needs.obstacle().or_else(|| {
+    let shown = args.sandbox.sandbox_rw.iter().chain(&args.sandbox.sandbox_ro);
+    let file = { shown }.find(|path| path.is_file()).map(|path| {
+        let why = format!("'{}' is not a directory: a Docker sandbox gets only those", path.display());
+        (why, "give its directory, or use --sandbox bwrap")
+    });
+    needs.obstacle().or(file).or_else(|| {
         let why = format!("'{}' is not the top of its git repository", dir.display());
         is_below.then_some((why, "start the worker at the top, or use --worktree or --sandbox bwrap"))
     })

@@ -106,7 +106,8 @@ impl Launch<'_> {
         let events: &[HookEvent] = if once { &CLAUDE_ONCE } else { &CLAUDE };
         let mut events = with_guard(events, !self.sandboxed);
         let hold = self.profile.hold_seconds();
-        if !once && hold > 0 {
+        // An agent without the file has no way to the daemon.
+        if !once && hold > 0 && !program.is_inline {
             events.push(HookEvent::PermissionRequest);
         }
         let mut settings = with_hooks(&theirs, &events, program.path).map_err(|error| refused(error.0))?;

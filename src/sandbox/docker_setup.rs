@@ -1,6 +1,6 @@
 //! Creates and sets up the sandbox of a project before a run.
 //!
-//! The setup writes its proof inside as its last step. So a setup that failed is repeated, and one of a sandbox that
+//! The setup writes its mark inside as its last step. So a setup that failed is repeated, and one of a sandbox that
 //! was deleted does not count for the next.
 
 use std::fs::{self, File};

@@ -21,7 +21,7 @@ pub const STATE_DIR: &str = ".dclaude_state";
 /// The identity of commits if the user has none.
 pub const DEFAULT_IDENTITY: (&str, &str) = ("Ralph Loop", "ralph@localhost");
 
-/// The file in the agent's home directory that proves a complete setup.
+/// The file in the agent's home directory with the mark of a complete setup.
 const MARK_FILE: &str = ".swarm-setup";
 
 /// swarm's program in a sandbox.
@@ -125,7 +125,7 @@ pub fn link_call(name: &str, state_dir: &str, links: &[String]) -> Vec<String> {
     words(&["sandbox", "exec", "-u", "root", name, "bash", "-c", &script])
 }
 
-/// The last call of the setup: the identity of commits, and the proof that the setup is complete.
+/// The last call of the setup: the identity of commits, and the mark of a complete setup.
 pub fn identity_call(name: &str, (user, email): (&str, &str), mark: &str) -> Vec<String> {
     let script = format!(
         "set -e\ngit config --global user.email {}\ngit config --global user.name {}\nprintf '%s\\n' {} >{AGENT_HOME}/{MARK_FILE}\n",
@@ -136,18 +136,18 @@ pub fn identity_call(name: &str, (user, email): (&str, &str), mark: &str) -> Vec
     words(&["sandbox", "exec", name, "bash", "-c", &script])
 }
 
-/// The call that prints the proof of a setup, or nothing.
+/// The call that prints the mark of a setup, or nothing.
 pub fn mark_call(name: &str) -> Vec<String> {
     script_call(name, false, &format!("cat {AGENT_HOME}/{MARK_FILE} 2>/dev/null || true"), &[])
 }
 
-/// The proof of a setup: the directories of the sandbox, and what was set up. Another sandbox can have the same name.
+/// The mark of a setup: the directories of the sandbox, and what was set up. Another sandbox can have the same name.
 pub fn setup_mark(workspaces: &[Workspace], setup: &str) -> String {
     let dirs: Vec<String> = workspaces.iter().map(Workspace::argument).collect();
     format!("{}\t{setup}", dirs.join(":").replace(['\t', '\n'], "_"))
 }
 
-/// The state of a setup, from the proof in the sandbox.
+/// The state of a setup, from the mark in the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetupState {
     /// The setup is complete.
@@ -159,7 +159,7 @@ pub enum SetupState {
 }
 
 impl SetupState {
-    /// Compares the printed proof with the expected one.
+    /// Compares the printed mark with the expected one.
     pub fn of(printed: &str, mark: &str) -> Self {
         let dirs = |mark: &str| mark.split('\t').next().map(str::to_owned);
         match printed.trim_end() {

@@ -401,7 +401,9 @@ fn unsupported_options_are_refused_and_auto_uses_another_sandbox() {
         world.status(name)["sandbox"].clone()
     };
     assert_eq!(spawn("d", &[]), "docker");
-    assert_ne!(spawn("e", &["--pids", "50"]), "docker");
+    for (name, flags) in [("e", ["--pids", "50"]), ("f", ["--sandbox-ro", &file])] {
+        assert_ne!(spawn(name, &flags), "docker", "{flags:?}");
+    }
     let doctor = world.swarm(&["doctor"]);
     assert!(doctor.out.contains("ok    docker-sandbox: docker sandbox works ("), "{}", doctor.out);
 }
