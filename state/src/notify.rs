@@ -268,7 +268,7 @@ fn ending(reason: &StopReason) -> String {
     }
 }
 
-/// What distinguishes this state of a worker from its next one. Texts that count up do not.
+/// The key of a state: two states of a worker with the same key are one. Numbers in a text do not count.
 fn state_key(state: &WorkerState, class: NotifyClass) -> String {
     let detail = match &state.cause {
         Some(Cause::NeedsPerson { text }) => text.chars().filter(|c| !c.is_ascii_digit()).collect(),

@@ -12,6 +12,7 @@ use swarm_state::screen::printable;
 use crate::cli::{Events, PageFormat, Since};
 use crate::client::context::ClientContext;
 use crate::client::json;
+use crate::client::notifications;
 use crate::client::subscription::{
     DurableSubscription, Update, daemon_stopped, refuse_unknown, unknown_worker,
 };
@@ -32,6 +33,9 @@ pub(super) async fn run(ctx: &ClientContext, args: &Events) -> CommandResult {
     let mut subscription = DurableSubscription::new(ctx.paths()?, &BTreeSet::new(), since);
     let reader_gone = ctx.out.reader_gone();
     tokio::pin!(reader_gone);
+    if args.notify {
+        notifications::show(ctx.paths()?, ctx.out)?;
+    }
     let (mut begun, mut left, mut gaps) = (false, 0, vec![]);
     let mut unknown = filter.names.clone();
     loop {

@@ -72,7 +72,12 @@ struct KnownState {
 struct Minute {
     start: Duration,
     sent: usize,
-    has_rest: bool,
+}
+
+impl Minute {
+    fn end(self) -> Duration {
+        self.start + MESSAGE_MINUTE
+    }
 }
 
 /// Decides which messages are due.
@@ -169,7 +174,7 @@ impl NotifyPlanner {
         let waiting = self.states.values().filter(|state| state.waits());
         let delayed = waiting.map(|state| state.since + self.rules.delay).min()?;
         let full = self.minute.filter(|minute| minute.sent >= MAX_SINGLE_MESSAGES);
-        let at = delayed.max(full.map_or(Duration::ZERO, |minute| minute.start + MESSAGE_MINUTE));
+        let at = delayed.max(full.map_or(Duration::ZERO, Minute::end));
         let quiet = self.rules.quiet.filter(|_| at <= now.mono).and_then(|quiet| quiet.left(now.wall));
         Some(quiet.map_or(at, |left| now.mono + left))
     }
@@ -191,14 +196,17 @@ impl NotifyPlanner {
         }
         let mut due: Vec<&mut KnownState> = self.states.values_mut().filter(|state| is_due(state)).collect();
         due.sort_by_key(|state| (state.message.class, state.since));
-        let current = self.minute.filter(|minute| now.mono < minute.start + MESSAGE_MINUTE);
-        let has_rest = current.is_none() && self.minute.is_some_and(|minute| minute.has_rest);
-        let mut minute = current.unwrap_or(Minute { start: now.mono, sent: 0, has_rest: false });
+        let (current, last) = match self.minute {
+            Some(minute) if now.mono < minute.end() => (Some(minute), None),
+            other => (None, other.filter(|minute| minute.sent >= MAX_SINGLE_MESSAGES)),
+        };
+        // The rest of a full minute.
+        let has_rest = last.is_some_and(|minute| due.iter().any(|state| state.since + delay < minute.end()));
+        let mut minute = current.unwrap_or(Minute { start: now.mono, sent: 0 });
         let free = MAX_SINGLE_MESSAGES.saturating_sub(minute.sent);
         let is_late = std::mem::take(&mut self.was_quiet) || has_rest;
         let is_digest = is_late && due.len() > 1 && free > 0;
         let count = if is_digest { due.len() } else { free };
-        minute.has_rest |= due.len() > count;
         let mut messages = vec![];
         for state in due.into_iter().take(count) {
             state.is_announced = true;
@@ -210,6 +218,14 @@ impl NotifyPlanner {
         minute.sent += messages.len();
         self.minute = (minute.sent > 0).then_some(minute);
         messages
+    }
+
+    /// Treats the states that are due as announced, because nobody receives messages.
+    pub fn drop_due(&mut self, now: Now) {
+        let delay = self.rules.delay;
+        for state in self.states.values_mut() {
+            state.is_announced |= state.waits() && state.since + delay <= now.mono;
+        }
     }
 
     fn is_quiet(&self, now: Now) -> bool {

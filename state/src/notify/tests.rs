@@ -165,6 +165,13 @@ fn five_messages_a_minute_then_one_digest() {
     assert_eq!(tell(&mut planner, &ended, at(79)), [""; 0]);
     assert_eq!(tell(&mut planner, &ended, at(80)), ["15 workers: 15 done"]);
     assert_eq!(planner.next(at(80)), None);
+    // The same if the rest comes later in the minute.
+    let mut planner = self::planner();
+    tell(&mut planner, &ended[..5], at(0));
+    assert_eq!(tell(&mut planner, &ended[..5], at(20)).len(), 5);
+    tell(&mut planner, &ended, at(30));
+    assert_eq!(tell(&mut planner, &ended, at(50)), [""; 0]);
+    assert_eq!(tell(&mut planner, &ended, at(80)), ["15 workers: 15 done"]);
     // The digest counts as one of the next five.
     let more: Vec<_> = (20..26).map(|n| stopped(&format!("w{n}"), StopReason::Verified)).collect();
     let all = [ended, more].concat();
@@ -192,6 +199,11 @@ fn a_class_that_is_not_selected_is_not_announced() {
     assert_eq!(tell(&mut planner, &all, at(20)), ["a needs you"]);
     planner.set_rules(rules());
     assert_eq!(tell(&mut planner, &all, at(60)), [""; 0]);
+    // Nor is a state that was due while nobody received messages.
+    let all = [asks("a"), stopped("b", StopReason::Verified), asks("c")];
+    planner.observe(all.to_vec(), at(70));
+    planner.drop_due(at(90));
+    assert_eq!(tell(&mut planner, &all, at(120)), [""; 0]);
 }
 
 #[test]
