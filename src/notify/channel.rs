@@ -68,8 +68,11 @@ impl Channel {
             Self::Desktop => desktop(message).await,
             Self::Ntfy { url, secret } => {
                 let priority = if message.class == NotifyClass::NeedsYou { "high" } else { "default" };
-                let mut headers =
-                    vec![format!("Title: {}", message.title()), format!("Priority: {priority}")];
+                let mut headers = vec![
+                    "Content-Type: text/plain; charset=utf-8".to_owned(),
+                    format!("Title: {}", message.title()),
+                    format!("Priority: {priority}"),
+                ];
                 if let Some(token) = read_secret(secret.as_deref())? {
                     headers.push(format!("Authorization: Bearer {token}"));
                 }
@@ -136,11 +139,11 @@ fn read_secret(file: Option<&Path>) -> Result<Option<String>> {
     let shown = file.display();
     let failed = |error: &dyn std::fmt::Display| {
         Error::new(ErrorCode::System, format!("the secret file '{shown}' cannot be used: {error}"))
+            .hint(format!("write the secret into it, then: chmod 600 {}", crate::shell::quote_path(file)))
     };
     let found = std::fs::metadata(file).map_err(|error| failed(&error))?;
     if found.mode() & 0o077 != 0 {
-        let hint = format!("chmod 600 {}", crate::shell::quote_path(file));
-        return Err(failed(&"others can read it").hint(hint));
+        return Err(failed(&"others can read it"));
     }
     let bytes = crate::files::read_bounded(file, MAX_SECRET_BYTES).map_err(|error| failed(&error))?;
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();

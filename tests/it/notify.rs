@@ -287,7 +287,9 @@ fn test_says_what_happened_on_each_channel() {
         &keys(&format!("secret_file = '{}'\n", secret(&w, 0o644)), "['sh', '-c', 'echo no >&2; exit 3']"),
     );
     let ran = w.swarm(&["notify", "test"]).code(1).says("fail  command: sh failed (exit status: 3): no\n");
-    let _ = ran.says("secret' cannot be used: others can read it\n      hint: chmod 600 ");
+    let _ = ran.says(
+        "secret' cannot be used: others can read it\n      hint: write the secret into it, then: chmod 600 ",
+    );
     assert_eq!(ntfy.all().len(), 1, "nothing was sent without the secret");
     // Programs that are missing.
     w.set("PATH", w.path("empty").display().to_string());
@@ -305,7 +307,7 @@ fn a_terminal_shows_notifications_without_any_channel() {
     let w = World::new();
     configure(&w, "delay = 0");
     w.start_daemon();
-    let terminal = Terminal::run(&w, 1, &[SWARM, "events", "--follow", "--notify"]);
+    let terminal = Terminal::run(&w, 1, &[SWARM, "events", "--notify"]);
     let raw = w.path("raw");
     terminal.tmux(&["pipe-pane", &format!("exec cat >>{}", raw.display())]).ok();
     // The first message may come before the command listens.
@@ -316,7 +318,7 @@ fn a_terminal_shows_notifications_without_any_channel() {
         shown.contains("\x1bPtmux;\x1b\x1b]9;end-").then_some(shown)
     });
     assert!(shown.contains(" is done: exited\x07\x1b\\\x07"), "{shown:?}");
-    let _ = w.swarm(&["events", "--follow", "--notify"]).code(2).warns("--notify needs a terminal");
+    let _ = w.swarm(&["events", "--notify"]).code(2).warns("--notify needs a terminal");
 }
 
 #[test]

@@ -24,10 +24,11 @@ use crate::protocol::{MissingNotices, MissingReason, Notice, Snapshot};
 
 pub(super) async fn run(ctx: &ClientContext, args: &Events) -> CommandResult {
     let filter = Filter::new(args);
+    let follow = args.follow || args.notify;
     let since = match args.since {
         Some(Since::Seq(seq)) => Some(seq),
         Some(Since::Time(_)) => Some(0),
-        None => (!args.follow).then_some(0),
+        None => (!follow).then_some(0),
     };
     // All workers: the name of a deleted one is known only from its notices.
     let mut subscription = DurableSubscription::new(ctx.paths()?, &BTreeSet::new(), since);
@@ -45,7 +46,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Events) -> CommandResult {
         };
         match update {
             Update::Snapshot(snapshot) => {
-                if args.follow && !begun {
+                if follow && !begun {
                     refuse_unknown(&filter.names, &snapshot)?;
                 }
                 unknown.retain(|name| !snapshot.workers.iter().any(|worker| worker.name == **name));
@@ -54,7 +55,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Events) -> CommandResult {
                 gaps = snapshot.missing.clone();
                 // The line of the snapshot reports these.
                 gaps.retain(|gap| !missed || gap.reason != MissingReason::Dropped);
-                if missed || (!begun && args.follow && since.is_none()) {
+                if missed || (!begun && follow && since.is_none()) {
                     ctx.out.lines(&state(snapshot, missed, &filter.names, args.format)?)?;
                 }
                 begun = true;
@@ -78,7 +79,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Events) -> CommandResult {
                 ctx.out.line(&gap_line(gap, args.format)?)?;
             }
         }
-        if !args.follow && left == 0 {
+        if !follow && left == 0 {
             return unknown.first().map_or(Ok(0), |name| Err(unknown_worker(name).into()));
         }
     }
