@@ -12,6 +12,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::protocol::RELEASE;
 
 mod after;
+mod answer;
 mod config;
 mod format;
 mod gates;
@@ -31,6 +32,7 @@ mod unknown;
 mod worker;
 
 pub use after::{Clean, Events, Since, Wait, WaitFor};
+pub use answer::AnswerArgs;
 pub use config::{ConfigArgs, ConfigCommand, ConfigEdit, ConfigShow};
 pub use format::{Format, PageFormat, StatusFormat};
 pub(crate) use gates::parse_dollars;
@@ -75,8 +77,8 @@ Workers (one agent in one tmux window each):
   peek         Print a worker's screen
   logs         Print a worker's output
   send         Type text into a worker
-  interrupt    Press Ctrl-C in a worker      eof            Send Ctrl-D to it
-  attach       Open a worker's window in this terminal
+  answer       Answer an agent's question    interrupt      Press Ctrl-C
+  attach       Open a worker's window        eof            Send Ctrl-D to it
   wait         Wait until workers reach a state
   events       Show events as they happen
   kill         Stop workers and all their processes
@@ -197,6 +199,9 @@ pub enum Command {
     /// Type text into a worker
     #[command(long_about = worker::SEND_LONG)]
     Send(Send),
+    /// Answer a permission request or a question of an agent
+    #[command(long_about = answer::ANSWER_LONG)]
+    Answer(AnswerArgs),
     /// Allow a sandboxed worker to reach a host
     #[command(long_about = "Allow a sandboxed worker to reach a host.\n\n\
         A worker with --net allow reaches only the hosts of its list. When it asks for another one, swarm refuses the \

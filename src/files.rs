@@ -116,20 +116,30 @@ pub(crate) fn file_name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
+/// Opens a regular file for reading. Others may have put anything at `path`.
+///
+/// # Errors
+/// The system's error; `InvalidInput` if it is not a regular file.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    // Without this flag, opening a FIFO waits for its writer.
+    let flags = nix::fcntl::OFlag::O_NONBLOCK.bits();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    Ok(file)
+}
+
 /// Reads a whole regular file of at most `limit` bytes. `/dev/null` counts as an empty file. Other users may have
 /// put any file at `path`: a daemon must neither hang on a FIFO nor read a device.
 ///
 /// # Errors
 /// The system's error; `InvalidInput` if it is not a regular file; `FileTooLarge` over the limit.
 pub fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    // Without this flag, opening a FIFO waits for its writer.
-    let flags = nix::fcntl::OFlag::O_NONBLOCK.bits();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() {
-        let is_null = path.canonicalize().is_ok_and(|path| path == Path::new("/dev/null"));
-        let error = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
-        return if is_null { Ok(vec![]) } else { Err(error) };
-    }
+    let file = match open_regular(path) {
+        Err(_) if path.canonicalize().is_ok_and(|path| path == Path::new("/dev/null")) => return Ok(vec![]),
+        opened => opened?,
+    };
     let mut bytes = vec![];
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {

@@ -21,7 +21,7 @@ mod spawn;
 mod workers;
 
 pub use events::{MissingNotices, MissingReason, Notice, Snapshot, SubscribeParams};
-pub use hook::{HookHeard, HookNews, HookParams};
+pub use hook::{HeldAnswer, HookHeard, HookNews, HookParams};
 pub use notify::{NextNotification, NotifyNextParams};
 pub use output::{Lines, LogsParams, PeekParams, Peeked, RUNNING, is_run_header};
 pub use ralph::{Changed, Cleaned, RalphCleanParams, RalphSetParams, RalphView, ResumeParams};
@@ -29,8 +29,9 @@ pub use report::{Approved, DiffParams, DiffView, Report, ReportParams, RestorePa
 pub use service::{DaemonStopped, DaemonView};
 pub use spawn::{RalphParams, RespawnParams, SpawnParams, Spawned, StoriesPlan};
 pub use workers::{
-    AllowParams, AttachView, CleanParams, ClearedSnapshots, Forgotten, KillParams, Killed, Listing,
-    RestartView, SendParams, Sent, TaskListView, TmuxView, WorkerView,
+    AgentRequestView, AllowParams, AnswerParams, Answered, AttachView, CleanParams, ClearedSnapshots,
+    Forgotten, KillParams, Killed, Listing, RestartView, SendParams, Sent, TaskListView, TmuxView,
+    WorkerView,
 };
 
 /// The protocol version; raised only for a breaking change.
@@ -112,6 +113,9 @@ pub enum Call {
     /// Types text into a worker; answers [`Sent`] when the agent accepted it.
     #[serde(rename = "send")]
     Send(SendParams),
+    /// Answers a request that a hook of the agent holds open; answers [`Answered`]. Refused from inside the worker.
+    #[serde(rename = "answer")]
+    Answer(AnswerParams),
     /// Allows a sandboxed worker to reach hosts; answers [`Empty`]. Refused from inside the worker.
     #[serde(rename = "allow")]
     Allow(AllowParams),
@@ -208,6 +212,7 @@ impl Call {
             | Self::DaemonStatus(_) => true,
             // The text would be typed twice, the second answer would differ, or the next daemon is not meant.
             Self::Send(_)
+            | Self::Answer(_)
             | Self::Interrupt(_)
             | Self::Eof(_)
             | Self::Clean(_)

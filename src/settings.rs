@@ -225,15 +225,16 @@ impl Settings {
                 Ok(())
             }),
             "tmux" => entry.each(|entry| set_key(TMUX_KEYS, &mut self.tmux, entry)),
-            "sandbox" if changes.is_project => {
-                Err(entry.fault("can only be in your own settings: an agent could change this file"))
-            }
+            "sandbox" if changes.is_project => Err(entry.fault(agents::PERSONAL)),
             "sandbox" => entry.each(|entry| set_key(sandbox::KEYS, &mut self.sandbox, entry)),
             "limits" => entry.each(|entry| set_key(LIMIT_KEYS, &mut self.limits, entry)),
             "daemon" => entry.each(|entry| set_key(DAEMON_KEYS, &mut self.daemon, entry)),
             "guard" => entry.each(|entry| set_key(guard::KEYS, &mut self.guard, entry)),
             "notify" => entry.each(|entry| set_key(notify::KEYS, &mut self.notify, entry)),
             "agents" => entry.each(|agent| {
+                if changes.is_project {
+                    agents::check_project(agent)?;
+                }
                 // A name without keys also adds an agent.
                 let changes = changes.agents.entry(agent.key.to_owned()).or_default();
                 agent.each(|entry| {

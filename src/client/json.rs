@@ -59,6 +59,7 @@ pub(super) fn worker(view: &WorkerView) -> Value {
         "pid": view.pid,
         "ready": view.ready,
         "idle": view.idle,
+        "requests": view.requests,
         "screen": view.screen,
         "cmd": view.cmd,
         "cwd": view.cwd,
@@ -117,6 +118,7 @@ pub(super) fn cause(cause: &Cause) -> Value {
                 fields.set("end", IterationExit::Killed);
             }
         }
+        Cause::NeedsPerson { answerable, .. } => fields.set("answerable", *answerable),
         _ => {}
     }
     if matches!(cause, Cause::Paused { .. }) {

@@ -12,6 +12,7 @@ use crate::out::CommandResult;
 use crate::protocol::{Call, Empty, Named};
 
 mod allow;
+mod answer;
 mod attach;
 mod clean;
 mod completions;
@@ -64,6 +65,7 @@ pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult 
         Command::Peek(args) => peek::run(ctx, &args).await,
         Command::Logs(args) => logs::run(ctx, &args).await,
         Command::Send(args) => send::run(ctx, args).await,
+        Command::Answer(args) => answer::run(ctx, args).await,
         Command::Allow(args) => allow::run(ctx, args).await,
         Command::Interrupt(args) => call_worker(ctx, Call::Interrupt, &args.name, QUICK_TIMEOUT).await,
         // Behind what was sent before it, which may wait for the agent.

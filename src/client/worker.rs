@@ -39,7 +39,7 @@ pub(super) fn story(tasks: &TaskListView) -> Option<(String, String)> {
 /// the loop works on.
 pub(super) fn brief_cause(worker: &WorkerView) -> String {
     match &worker.cause {
-        Some(Cause::NeedsPerson { text }) if text.starts_with("a question") => {
+        Some(Cause::NeedsPerson { text, .. }) if text.starts_with("a question") => {
             let is_question = |line: &&String| line.contains('?');
             let asked = worker.screen.iter().rfind(is_question).or(worker.screen.last());
             asked.map_or_else(|| text.clone(), |line| format!("asks: {}", line.trim()))

@@ -24,8 +24,10 @@ use crate::daemon::run::iteration::{loop_id, loop_run};
 use crate::error::{Error, ErrorCode, Result};
 use crate::loops::LoopRun;
 
+mod held_requests;
 mod save_state;
 
+pub(crate) use held_requests::HeldRequests;
 pub(crate) use save_state::{SaveState, Saving};
 
 /// The data about a worker's creation.
@@ -76,6 +78,8 @@ pub(crate) struct Slot {
     pub(crate) reader: SharedReader,
     /// The last lines of the screen, as they were captured last.
     pub(crate) last_screen: String,
+    /// The requests that the agent's hooks hold open.
+    pub(crate) requests: HeldRequests,
     /// The checks that run now.
     pub(crate) checking: Vec<String>,
     /// The work on the task list in the current or last iteration, and the numbers of finished and of all stories.
@@ -133,6 +137,7 @@ impl Slot {
             driver: Driver::start(context),
             reader,
             last_screen: String::new(),
+            requests: HeldRequests::default(),
             checking: vec![],
             story: None,
             saving: Saving::default(),

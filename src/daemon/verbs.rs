@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorCode};
 use crate::protocol::{Call, Empty, Named};
 
 pub(crate) mod allow;
+pub(crate) mod answer;
 pub(crate) mod attach;
 pub(crate) mod clean;
 pub(crate) mod daemon_status;
@@ -56,6 +57,7 @@ impl Supervisor {
                 Err(error) => reply.refuse(error),
             },
             Call::Send(params) => self.send(params, reply),
+            Call::Answer(params) => reply.answer(self.answer(params, peer)),
             Call::Allow(params) => reply.answer(self.allow(params, peer)),
             Call::Interrupt(Named { name }) => self.interrupt(&name, reply),
             Call::Eof(Named { name }) => self.eof(&name, reply),

@@ -8,6 +8,8 @@ use swarm_state::engine::Phase;
 use swarm_state::model::Status;
 use swarm_state::notice::PauseBy;
 
+use tokio::time::Instant;
+
 use crate::daemon::messages::MemoryPressure;
 use crate::daemon::slot::Slot;
 use crate::daemon::verbs::ralph_resume::limits_to_raise;
@@ -49,6 +51,7 @@ fn worker(slot: &Slot) -> WorkerView {
             pane: slot.pane.as_ref().filter(|_| live).map(|p| p.id.clone()),
         },
         worktree: slot.worktree.clone(),
+        requests: slot.requests.open(Instant::now()),
         screen: if engine.status() == Status::Waiting { screen(slot) } else { vec![] },
         restart: restart(slot),
         metadata: metadata(slot),
@@ -175,7 +178,18 @@ pub(crate) fn cause(slot: &Slot) -> Option<Cause> {
         [first, rest @ ..] if !slot.engine.is_killed() => {
             Some(Cause::Checking { check: first.clone(), more: rest.len() })
         }
-        _ => slot.engine.cause(),
+        _ => slot.engine.cause().map(|cause| with_request(slot, cause)),
+    }
+}
+
+/// The cause of a worker that needs a person, in the words of the request that its agent's hook holds open.
+fn with_request(slot: &Slot, cause: Cause) -> Cause {
+    let open = slot.requests.open(Instant::now());
+    match (cause, open.first()) {
+        (Cause::NeedsPerson { .. }, Some(open)) => {
+            Cause::NeedsPerson { text: open.request.headline(), answerable: true }
+        }
+        (cause, _) => cause,
     }
 }
 
@@ -288,7 +302,7 @@ mod tests {
         for (count, text) in
             [(1, "\u{1}".repeat(1 << 19)), (300, "é".repeat(10_000)), (12, "x".repeat(100_000))]
         {
-            let cause = Cause::NeedsPerson { text: text.clone() };
+            let cause = Cause::NeedsPerson { text: text.clone(), answerable: false };
             let mut long = view(&["agent".into(), "-p".into(), text.clone(), text]);
             (long.reason, long.cause) = (Some(cause.text()), Some(cause));
             let mut views = vec![long; count];

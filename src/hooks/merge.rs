@@ -63,6 +63,19 @@ pub fn with_hooks(value: &Value, events: &[HookEvent], program: &Path) -> Result
     Ok(value)
 }
 
+/// Changes the timeout of swarm's hook for `event`, in seconds.
+pub(super) fn set_timeout(settings: &mut Value, event: HookEvent, seconds: u64) {
+    let Some(groups) =
+        event.setting().and_then(|name| settings.get_mut("hooks")?.get_mut(name)?.as_array_mut())
+    else {
+        return;
+    };
+    let lists = groups.iter_mut().filter_map(|group| group.get_mut("hooks")?.as_array_mut());
+    for hook in lists.flatten().filter(|hook| of_ours(hook).is_some_and(|ours| ours.word == event.word())) {
+        hook["timeout"] = seconds.into();
+    }
+}
+
 /// Updates swarm's first hook for `event` and removes the others; returns whether there was one. A hook in a group with
 /// a matcher runs in some cases only, so it is removed.
 fn update(groups: &mut Vec<Value>, program: &Path, event: HookEvent) -> bool {

@@ -11,7 +11,7 @@ use swarm_state::hook::HookEvent;
 use swarm_state::profiles::{HookStyle, Profile};
 
 use super::command::{TIMEOUT_SECONDS, command};
-use super::merge::with_hooks;
+use super::merge::{set_timeout, with_hooks};
 use crate::error::{Error, Result};
 use crate::store::{read_bounded, write_unsynced};
 
@@ -33,6 +33,9 @@ const CLAUDE: [HookEvent; 7] = [
     HookEvent::PreCompact,
     HookEvent::Notification,
 ];
+
+/// How many seconds longer than a request is held the agent waits for the hook that holds it.
+const HOLD_MARGIN_SECONDS: u64 = 30;
 
 /// The events of a one-shot Claude Code, whose result reports errors.
 const CLAUDE_ONCE: [HookEvent; 5] = [
@@ -92,8 +95,13 @@ impl Launch<'_> {
         };
         let once = self.profile.is_one_shot(self.argv);
         let events: &[HookEvent] = if once { &CLAUDE_ONCE } else { &CLAUDE };
-        let events = with_guard(events, !self.sandboxed);
+        let mut events = with_guard(events, !self.sandboxed);
+        let hold = self.profile.hold_seconds();
+        if !once && hold > 0 {
+            events.push(HookEvent::PermissionRequest);
+        }
         let mut settings = with_hooks(&theirs, &events, program).map_err(|error| refused(error.0))?;
+        set_timeout(&mut settings, HookEvent::PermissionRequest, hold.saturating_add(HOLD_MARGIN_SECONDS));
         if self.sandboxed {
             // Its own sandbox cannot be built inside of another one.
             settings["sandbox"] = json!({ "enabled": false });
@@ -184,9 +192,11 @@ mod tests {
         assert_eq!(argv, ["env", "A=1", "claude", "--settings", &file, "--model", "x", "--", "--settings"]);
         assert_eq!(env[BLOCK_CAP.0], "200");
         let hooks = settings(dir.path())["hooks"].clone();
-        assert_eq!(hooks.as_object().unwrap().len(), CLAUDE.len() + 1);
+        assert_eq!(hooks.as_object().unwrap().len(), CLAUDE.len() + 2);
         let said = hooks["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
         assert!(said.ends_with(" /opt/swarm stop"), "{said}");
+        let held = &hooks["PermissionRequest"][0]["hooks"][0];
+        assert_eq!((&held["timeout"], &hooks["Stop"][0]["hooks"][0]["timeout"]), (&json!(330), &json!(10)));
         passed(&["claude", "-p"], dir.path()).unwrap();
         assert_eq!(settings(dir.path())["hooks"].as_object().unwrap().len(), CLAUDE_ONCE.len() + 1);
     }

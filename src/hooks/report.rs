@@ -10,9 +10,13 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use swarm_state::hook::HookInput;
+
+use crate::paths::Paths;
 use crate::protocol::{
     Call, ClientHello, HookHeard, HookNews, HookParams, MAX_LINE_BYTES, RELEASE, Request, Response, VERSION,
 };
+use crate::sandbox::is_inside;
 
 /// The timeout of each read and write of the exchange.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
@@ -45,6 +49,20 @@ pub struct AgentSession {
     pub id: Option<String>,
     /// The path of its transcript.
     pub transcript: Option<String>,
+}
+
+/// Reports the event of a hook's input, if it is news. Returns the daemon's answer; `None` on any error.
+pub(super) fn report_to_daemon(
+    paths: &Paths,
+    place: &WorkerPlace,
+    input: &HookInput,
+    news: Option<HookNews>,
+) -> Option<HookHeard> {
+    let transcript = input.transcript.as_ref().and_then(|path| path.to_str()).map(ToOwned::to_owned);
+    let session = AgentSession { id: input.session.clone(), transcript };
+    // A sandbox shows only the socket for hooks.
+    let socket = if is_inside(paths) { paths.hook_socket() } else { paths.socket() };
+    report(&socket, place, &session, news?)
 }
 
 /// Reports an event. Returns the daemon's answer; `None` on any error.

@@ -20,12 +20,12 @@ use swarm_state::hook::{HookEvent, HookHost, HookInput, heard};
 use swarm_state::session::{SessionId, StopAnswer};
 
 use super::command::{SHELL_NAME, TIMEOUT_SECONDS};
-use super::report::{self, AgentSession, WorkerPlace};
+use super::hold::hold;
+use super::report::{WorkerPlace, report_to_daemon};
 use super::task_list::{self, StoppingAgent};
 use super::{context, guard};
 use crate::paths::Paths;
-use crate::protocol::{HookHeard, HookNews};
-use crate::sandbox::is_inside;
+use crate::protocol::HookNews;
 use crate::session::prompt;
 use crate::session::stop::{HookCall, StopRequest, doubt_line};
 use crate::session::store::SessionStore;
@@ -33,6 +33,9 @@ use crate::{marks, procs};
 
 /// How long a hook may take since the agent called it. The rest of [`TIMEOUT_SECONDS`] is reserved for the exit.
 const HOOK_TIMEOUT: Duration = Duration::from_millis(TIMEOUT_SECONDS * 1000 - 1500);
+
+/// The maximum time for which a request of the agent is held open. The daemon and the agent end it earlier.
+const MAX_HOLD: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// How long the agent may take to write the input. Most agents have written it before the hook runs; on a busy machine
 /// it can be late, and a missed stop would end the loop's work.
@@ -49,10 +52,12 @@ const CLOCK_TICK: Duration = Duration::from_millis(20);
 
 /// Carries out an event, and returns the line to print, if any.
 pub fn run(args: Vec<OsString>) -> Option<String> {
-    let called = called_by_host(HOOK_TIMEOUT);
+    let event = event_of(&args);
+    let holds = event == Some(HookEvent::PermissionRequest);
+    let called = called_by_host(if holds { MAX_HOLD } else { HOOK_TIMEOUT });
     let (done, answer) = mpsc::channel();
     let known = Arc::new(Mutex::new(None));
-    let (event, shared) = (event_of(&args), Arc::clone(&known));
+    let shared = Arc::clone(&known);
     let worker = thread::Builder::new().spawn(move || {
         // A panic drops the sender, which counts as a failure below.
         drop(done.send(answer_to(&args, called, &shared)));
@@ -115,6 +120,9 @@ fn answer_to(args: &[OsString], called: HookCall, known: &KnownLoop) -> Option<S
     let input = read?;
     let paths = Paths::from_env().ok();
     let var = |name: &str| std::env::var_os(name);
+    if event == HookEvent::PermissionRequest {
+        return hold(paths.as_ref()?, &WorkerPlace::of(var)?, &input);
+    }
     let sessions = paths.as_ref().map(SessionStore::of);
     let (mut held, mut said) = (false, None);
     let context = (event == HookEvent::PostToolUse).then(|| context::measure(&input)).flatten();
@@ -208,19 +216,6 @@ fn news_of(event: HookEvent, input: &HookInput, held: bool, context: Option<u8>)
         HookEvent::PostToolUse => Some(HookNews::ToolUsed { context }),
         _ => heard(event, input, held).map(HookNews::from),
     }
-}
-
-fn report_to_daemon(
-    paths: &Paths,
-    place: &WorkerPlace,
-    input: &HookInput,
-    news: Option<HookNews>,
-) -> Option<HookHeard> {
-    let transcript = input.transcript.as_ref().and_then(|path| path.to_str()).map(ToOwned::to_owned);
-    let session = AgentSession { id: input.session.clone(), transcript };
-    // A sandbox shows only the socket for hooks.
-    let socket = if is_inside(paths) { paths.hook_socket() } else { paths.socket() };
-    report::report(&socket, place, &session, news?)
 }
 
 /// Whether the input is a complete object. It is parsed only when it ends like one.

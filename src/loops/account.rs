@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -17,9 +17,13 @@ use swarm_state::promise::Source;
 use swarm_state::transcript::{Account, TranscriptReader, TranscriptStory};
 
 use super::run::Finished;
+use crate::files::open_regular;
 
 #[cfg(test)]
 mod tests;
+
+/// The maximum length of a line in a transcript. A line holds what a tool printed, or an image.
+const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// The session id of a run. It is always the same for the same run, so a restarted daemon passes it again.
 pub(crate) fn session_id(name: &str, id: &str, run: u64) -> String {
@@ -217,9 +221,13 @@ fn stamp(line: &str) -> Option<DateTime<FixedOffset>> {
     DateTime::parse_from_rfc3339(serde_json::from_str::<Stamped<'_>>(line).ok()?.timestamp).ok()
 }
 
+/// Calls `take` for each line; `None` for what is no transcript. An agent can name any file as its transcript.
 fn each_line(path: &Path, mut take: impl FnMut(&str)) -> Option<()> {
-    let (mut lines, mut line) = (BufReader::new(fs::File::open(path).ok()?), vec![]);
-    while lines.read_until(b'\n', &mut line).ok()? > 0 {
+    let (mut lines, mut line) = (BufReader::new(open_regular(path).ok()?), vec![]);
+    while (&mut lines).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).ok()? > 0 {
+        if line.len() as u64 >= MAX_LINE_BYTES {
+            return None;
+        }
         take(&String::from_utf8_lossy(&line));
         line.clear();
     }

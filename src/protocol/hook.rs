@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
+use swarm_state::answer::{AgentRequest, Answer};
 use swarm_state::engine::HookSignal;
 use swarm_state::network::AllowedHost;
 
@@ -71,6 +72,11 @@ pub enum HookNews {
         /// The command or the file, and the class of the danger.
         what: String,
     },
+    /// The hook holds a request of the agent open, and asks for the answer.
+    Holds {
+        /// The request.
+        request: AgentRequest,
+    },
     /// The agent waits for a person.
     Asks {
         /// The agent's question or request, as text.
@@ -79,7 +85,7 @@ pub enum HookNews {
 }
 
 /// The answer to `hook`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookHeard {
     /// The report was about the worker's own agent and was used.
     pub heard: bool,
@@ -87,13 +93,28 @@ pub struct HookHeard {
     /// other events than `tool_used`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_context: Option<u8>,
+    /// The answer to `holds`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<HeldAnswer>,
+}
+
+/// What a hook that holds a request should do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeldAnswer {
+    /// Ask again soon: nobody has answered yet.
+    Wait,
+    /// End: the request was answered in the agent's dialog.
+    Over,
+    /// Pass this answer to the agent.
+    Answered(Answer),
 }
 
 impl HookNews {
     /// For the engine; `None` for what it does not decide by.
     pub fn heard(&self) -> Option<HookSignal> {
         match self {
-            Self::HostRefused { .. } | Self::Session { .. } => None,
+            Self::HostRefused { .. } | Self::Session { .. } | Self::Holds { .. } => None,
             Self::Prompt => Some(HookSignal::Prompt),
             Self::Working => Some(HookSignal::Working),
             Self::ToolUsed { context } => Some(HookSignal::ToolUsed(*context)),

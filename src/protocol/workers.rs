@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use swarm_state::answer::{AgentRequest, Answer};
 use swarm_state::caps::{Caps, CapsInForce};
 use swarm_state::ignored::IgnoredFiles;
 use swarm_state::model::{RestartWhen, Status, WorkerName, Worktree, is_default};
@@ -64,6 +65,9 @@ pub struct WorkerView {
     pub tmux: TmuxView,
     /// Its worktree.
     pub worktree: Option<Worktree>,
+    /// The requests of its agent that `answer` can answer, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<AgentRequestView>,
     /// The last lines of its screen, while it waits for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub screen: Vec<String>,
@@ -324,6 +328,35 @@ pub struct Sent {
     /// Messages for the user, on stderr.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// A request of an agent that waits for an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentRequestView {
+    /// The request.
+    #[serde(flatten)]
+    pub request: AgentRequest,
+    /// Since when it waits: RFC 3339 with offset.
+    pub since: String,
+}
+
+/// The parameters of `answer`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerParams {
+    /// The worker.
+    pub name: String,
+    /// The id of the request; without one, the oldest open request is meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// The answer.
+    pub answer: Answer,
+}
+
+/// The answer to `answer`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answered {
+    /// The request that was answered.
+    pub request: AgentRequest,
 }
 
 /// The parameters of `allow`.

@@ -37,10 +37,12 @@ pub(super) enum KeyKind {
     Outage,
     /// A method for giving the agent hooks.
     Hooks,
+    /// A duration; 0 for none.
+    Seconds,
 }
 
 /// Every key of `[agents.NAME]`, the field of [`Profile`] that it sets, and its type.
-pub(super) const KEYS: [(&str, &str, KeyKind); 38] = [
+pub(super) const KEYS: [(&str, &str, KeyKind); 39] = [
     ("commands", "commands", KeyKind::Texts),
     ("one_shot", "one_shot", KeyKind::Texts),
     ("bare_one_shot", "bare_one_shot", KeyKind::Flag),
@@ -54,6 +56,7 @@ pub(super) const KEYS: [(&str, &str, KeyKind); 38] = [
     ("output_price", "output_price", KeyKind::Price),
     ("outage", "outage", KeyKind::Outage),
     ("hooks", "hooks", KeyKind::Hooks),
+    ("hold", "hold", KeyKind::Seconds),
     ("record_args", "record_args", KeyKind::Texts),
     ("permission_flags", "permission_flags", KeyKind::Texts),
     ("permission_files", "permission_files", KeyKind::Texts),
@@ -81,6 +84,38 @@ pub(super) const KEYS: [(&str, &str, KeyKind); 38] = [
     ("permission", "permission", KeyKind::Markers),
 ];
 
+/// The fault of a setting that an agent could change to get more rights in its next run.
+pub(super) const PERSONAL: &str = "can only be in your own settings: an agent could change this file";
+
+/// The keys that say what an agent may do: its hooks, which the guard needs, and its sandbox.
+const PERSONAL_KEYS: [&str; 9] = [
+    "hooks",
+    "hold",
+    "state_dirs",
+    "state_locked",
+    "state_readable",
+    "state_copies",
+    "hosts",
+    "sandbox_flags",
+    "sandbox_args",
+];
+
+/// Refuses what the settings of a project may not change of an agent: what it may do, and which commands get the
+/// profile of a known agent.
+pub(super) fn check_project(agent: &SettingEntry<'_>) -> Result<(), Fault> {
+    let known = built_in();
+    let is_known = known.iter().any(|profile| profile.name == agent.key);
+    let has_command = |name: &String| known.iter().any(|profile| profile.commands.contains(name));
+    agent.each(|entry| {
+        let takes_over = || is_known || entry.texts().is_ok_and(|names| names.iter().any(has_command));
+        match entry.key {
+            key if PERSONAL_KEYS.contains(&key) => Err(entry.fault(PERSONAL)),
+            "commands" if takes_over() => Err(entry.fault(PERSONAL)),
+            _ => Ok(()),
+        }
+    })
+}
+
 /// The built-in profiles.
 pub(super) fn built_in() -> Vec<Profile> {
     swarm_state::profiles::table()
@@ -98,6 +133,7 @@ pub(super) fn read(entry: &SettingEntry<'_>) -> Result<(&'static str, Value), Fa
         KeyKind::Flag => entry.flag()?.into(),
         KeyKind::Via => via(entry)?,
         KeyKind::Hooks => one_of(entry, &["off", "claude", "codex"])?,
+        KeyKind::Seconds => entry.duration_or_zero()?.into(),
         KeyKind::Price => entry.price()?.into(),
         KeyKind::Outage => outage::read(entry)?.into_iter().map(|wording| json!(wording)).collect(),
         KeyKind::Markers => {

@@ -287,7 +287,8 @@ fn the_template_is_all_comments_and_valid_without_them() {
 fn every_value_has_its_file_and_line() {
     let dir = Fixture::new();
     let user = dir.file("u.toml", "command = [\n  'a',\n]\nralph.max_iterations = 5\n[agents.mine]\n");
-    let local = dir.file("l.toml", "[agents.claude.outage]\nlimit = ['x']\n[agents.claude]\nhooks = 'off'\n");
+    let local =
+        dir.file("l.toml", "[agents.claude.outage]\nlimit = ['x']\n[agents.claude]\narg_flag = 'off'\n");
     let settings = Settings::load(&user, Some(&local), None).unwrap();
     let value = |v: &SettingValue| format!("{} {}:{} {}", v.key, file_name(&v.file), v.line, v.value);
     let values: Vec<_> = settings.values.iter().map(value).collect();
@@ -297,7 +298,7 @@ fn every_value_has_its_file_and_line() {
             "agents.mine u.toml:5 {}",
             "command u.toml:1 [\"a\"]",
             "ralph.max_iterations u.toml:4 5",
-            "agents.claude.hooks l.toml:4 \"off\"",
+            "agents.claude.arg_flag l.toml:4 \"off\"",
             "agents.claude.outage l.toml:1 { limit = [\"x\"] }",
         ]
     );
@@ -510,6 +511,32 @@ fn a_url_has_https_and_no_password() {
 }
 
 #[test]
+fn the_settings_of_a_project_do_not_open_the_sandbox_or_turn_the_guard_off() {
+    let dir = Fixture::new();
+    let user = dir.file("user.toml", "");
+    for text in [
+        "[agents.claude]\nhooks = 'off'",
+        "[agents.claude]\nhosts = ['*.com']",
+        "[agents.claude]\nstate_dirs = ['~/.ssh']",
+        "[agents.claude]\nstate_locked = []",
+        "[agents.claude]\ncommands = ['other']",
+        "[agents.mine]\ncommands = ['mine', 'claude']",
+        "[agents.mine]\nsandbox_flags = ['-s']",
+    ] {
+        let local = dir.file("swarm.toml", text);
+        let error = Settings::load(&user, Some(&local), None).unwrap_err();
+        assert!(
+            error.message.ends_with("can only be in your own settings: an agent could change this file"),
+            "{error}"
+        );
+        assert!(Settings::load(&local, None, None).is_ok(), "{text}");
+    }
+    let local =
+        dir.file("swarm.toml", "[agents.mine]\ncommands = ['mine']\n[agents.claude]\ninput_price = 1");
+    assert!(Settings::load(&user, Some(&local), None).is_ok());
+}
+
+#[test]
 fn tmux_settings_are_read() {
     let dir = Fixture::new();
     let tmux = dir.load("\u{feff}[tmux]\nsize = \"120x40\"\nsource = \"my.conf\"").unwrap().tmux;
@@ -525,6 +552,7 @@ fn the_table_of_keys_covers_the_profile() {
         session_flag: Some("--session".into()),
         session_own: vec!["--resume".into()],
         tells_cost: true,
+        hold: Some(60),
         record_args: vec!["--json".into()],
         permission_flags: vec!["--yes".into()],
         permission_files: vec![".agent.toml".into()],

@@ -42,6 +42,9 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
         (Status::Waiting, Some(Cause::Outage { .. })) => {
             format!("swarm goes on by itself; to try at once: swarm ralph resume {name}")
         }
+        (Status::Waiting, Some(Cause::NeedsPerson { answerable: true, .. })) => {
+            format!("swarm answer {name} yes, no, always or a text; or: swarm attach {name}")
+        }
         (Status::Waiting, _) => format!("the agent waits for you: swarm attach {name}"),
         (_, Some(Cause::EarlierSwarm { .. })) => {
             format!("once it has ended there, remove it from the list: swarm clean {name}")
@@ -114,7 +117,8 @@ mod tests {
     #[test]
     fn the_next_step_for_each_situation() {
         let outage = |outage| Cause::Outage { outage, message: "m".into(), until: None, retry_seconds: 5 };
-        let asks = Cause::NeedsPerson { text: "trust dialog".into() };
+        let asks = Cause::NeedsPerson { text: "trust dialog".into(), answerable: false };
+        let held_open = Cause::NeedsPerson { text: "Bash: make".into(), answerable: true };
         let failed = Cause::Stopped { reason: StopReason::AllFailed, failure: None };
         let paused = |by| Cause::Paused { by, detail: None };
         let disk = Cause::DiskFull { error: "no space left".into() };
@@ -127,6 +131,12 @@ mod tests {
             (Status::Done, looping, None, ""),
             (Status::Waiting, looping, Some(&asks), "the agent waits for you: swarm attach a"),
             (Status::Waiting, held, Some(&asks), "the agent waits for you: swarm attach a"),
+            (
+                Status::Waiting,
+                looping,
+                Some(&held_open),
+                "swarm answer a yes, no, always or a text; or: swarm attach a",
+            ),
             // The cause of an older or later daemon is not known.
             (Status::Waiting, looping, None, "the agent waits for you: swarm attach a"),
             (Status::Waiting, plain, Some(&disk), room),

@@ -88,7 +88,12 @@ mod tests {
             (Status::Running, Some(paused(PauseBy::NoProgress)), false, Attention::Working),
             (Status::Retrying, None, false, Attention::Working),
             (Status::Waiting, None, false, Attention::NeedsYou),
-            (Status::Waiting, Some(Cause::NeedsPerson { text: "asks".into() }), true, Attention::NeedsYou),
+            (
+                Status::Waiting,
+                Some(Cause::NeedsPerson { text: "asks".into(), answerable: true }),
+                true,
+                Attention::NeedsYou,
+            ),
             (Status::Waiting, Some(outage(OutageKind::Login)), false, Attention::NeedsYou),
             (Status::Waiting, Some(outage(OutageKind::Limit)), false, Attention::Parked),
             (Status::Waiting, Some(pressure), false, Attention::Parked),

@@ -9,7 +9,7 @@ use chrono::{DateTime, FixedOffset, Timelike};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::engine::Why;
-use crate::model::{Status, is_out_of_memory};
+use crate::model::{Status, is_default, is_out_of_memory};
 use crate::notice::{PauseBy, StopReason, duration};
 use crate::outage;
 
@@ -39,6 +39,9 @@ pub enum Cause {
     NeedsPerson {
         /// The dialog or question.
         text: String,
+        /// Whether `swarm answer` can answer it.
+        #[serde(default, skip_serializing_if = "is_default")]
+        answerable: bool,
     },
     /// The agent's API cannot be used.
     Outage {
@@ -153,7 +156,7 @@ impl Cause {
             Self::Lost => "the tmux server went away".to_owned(),
             Self::Paused { detail: Some(detail), .. } => format!("paused: {detail}"),
             Self::Paused { by, detail: None } => by.state_text(),
-            Self::NeedsPerson { text } | Self::Restart { text } => text.clone(),
+            Self::NeedsPerson { text, .. } | Self::Restart { text } => text.clone(),
             Self::Outage { outage, message, retry_seconds, .. } if outage.needs_person() => {
                 format!("needs you: {message} (swarm retries within {})", duration(*retry_seconds, " "))
             }
@@ -223,7 +226,7 @@ mod tests {
                 Cause::Paused { by: PauseBy::CannotCheck, detail: Some("no such program: x".into()) },
                 "paused: no such program: x",
             ),
-            (Cause::NeedsPerson { text: "trust dialog".into() }, "trust dialog"),
+            (Cause::NeedsPerson { text: "trust dialog".into(), answerable: false }, "trust dialog"),
             (
                 outage(outage::OutageKind::Limit, Some("2026-01-15T08:05:00+01:00")),
                 "limit reached (goes on by itself at 2026-01-15 08:05 +01:00)",

@@ -27,6 +27,8 @@ pub enum HookEvent {
     UserPromptSubmit,
     /// A tool is about to be called.
     PreToolUse,
+    /// A tool needs a permission, or asks the user.
+    PermissionRequest,
     /// A tool was called.
     PostToolUse,
     /// The context is full and about to be compacted.
@@ -39,7 +41,7 @@ pub enum HookEvent {
 
 impl HookEvent {
     /// All, in the order of the documents.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Stop,
         Self::SubagentStop,
         Self::StopFailure,
@@ -47,6 +49,7 @@ impl HookEvent {
         Self::SessionEnd,
         Self::UserPromptSubmit,
         Self::PreToolUse,
+        Self::PermissionRequest,
         Self::PostToolUse,
         Self::PreCompact,
         Self::Notification,
@@ -63,6 +66,7 @@ impl HookEvent {
             Self::SessionEnd => "session-end",
             Self::UserPromptSubmit => "user-prompt-submit",
             Self::PreToolUse => "pre-tool-use",
+            Self::PermissionRequest => "permission-request",
             Self::PostToolUse => "post-tool-use",
             Self::PreCompact => "pre-compact",
             Self::Notification => "notification",
@@ -80,6 +84,7 @@ impl HookEvent {
             Self::SessionEnd => Some("SessionEnd"),
             Self::UserPromptSubmit => Some("UserPromptSubmit"),
             Self::PreToolUse => Some("PreToolUse"),
+            Self::PermissionRequest => Some("PermissionRequest"),
             Self::PostToolUse => Some("PostToolUse"),
             Self::PreCompact => Some("PreCompact"),
             Self::Notification => Some("Notification"),
@@ -128,6 +133,8 @@ pub struct HookInput {
     pub tool: Option<String>,
     /// The arguments of that tool.
     pub tool_input: Option<Value>,
+    /// The rules that the CLI offers for the permission of that call.
+    pub suggestions: Option<Value>,
     /// The prompt that was taken.
     pub prompt: Option<String>,
     /// The kind of a notification (`permission_prompt`, `idle_prompt`).
@@ -167,6 +174,7 @@ impl HookInput {
                 .map(|tasks| running(tasks)),
             tool: filled(&["tool_name"]),
             tool_input: fields.get("tool_input").cloned(),
+            suggestions: fields.get("permission_suggestions").cloned(),
             prompt: text(&["prompt"]),
             notification: filled(&["notification_type"]),
             message: filled(&["message"]),
@@ -201,7 +209,9 @@ pub fn heard(event: HookEvent, input: &HookInput, held: bool) -> Option<HookSign
             )),
             Some(_) | None => None,
         },
-        HookEvent::SubagentStop
+        // Held instead of reported.
+        HookEvent::PermissionRequest
+        | HookEvent::SubagentStop
         | HookEvent::SessionStart
         | HookEvent::SessionEnd
         | HookEvent::CodexNotify => None,

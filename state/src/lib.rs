@@ -76,7 +76,8 @@
 //! 4. [`ends`], [`cause`], [`advice`], [`attention`], [`notice`], [`words`]: why it is in its state, what it needs, and
 //!    the text for people; [`notify`]: which states are announced to a person, and when
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
-//! 6. [`transcript`], [`hook`], [`context`]: what an agent records and reports, and how full its context is
+//! 6. [`transcript`], [`hook`], [`answer`], [`context`]: what an agent records, reports and asks, and how full its
+//!    context is
 //! 7. [`contract`], [`template`], [`ledger`], [`scripts`], [`runners`]: the text of an iteration, its record, the files
 //!    and test runners of its checks
 //! 8. [`session`]: loops within one agent session; [`tasks`]: task lists and the review of their stories
@@ -159,6 +160,8 @@ pub mod advice;
 pub mod attention;
 
 pub mod notify;
+
+pub mod answer;
 
 pub mod ignored;
 

@@ -206,7 +206,7 @@ fn reason(state: &WorkerState) -> String {
     match &state.cause {
         None if state.status == Status::Unreachable => fixed("tmux does not answer"),
         None => String::new(),
-        Some(Cause::NeedsPerson { text }) => fixed(question(text)),
+        Some(Cause::NeedsPerson { text, .. }) => fixed(question(text)),
         Some(Cause::Stopped { reason, .. }) => ending(reason),
         Some(Cause::Checking { .. }) => fixed("checks run"),
         Some(Cause::Restart { .. }) => fixed("waits for its next run"),
@@ -229,7 +229,7 @@ fn reason(state: &WorkerState) -> String {
 
 /// The kind of a dialog or question, whose text may be the agent's own.
 fn question(text: &str) -> &'static str {
-    const KINDS: [(&str, &str); 7] = [
+    const KINDS: [(&str, &str); 8] = [
         ("prompt not delivered", "did not accept its prompt"),
         ("permission", "asks for permission"),
         ("trust", "asks whether it may trust the directory"),
@@ -237,6 +237,7 @@ fn question(text: &str) -> &'static str {
         ("login", "asks for a login"),
         ("a list to choose", "asks for a choice"),
         ("question", "asks a question"),
+        ("asks", "asks a question"),
     ];
     let text = text.to_lowercase();
     let known = KINDS.iter().find(|(word, _)| text.contains(word));
@@ -271,7 +272,7 @@ fn ending(reason: &StopReason) -> String {
 /// The key of a state: two states of a worker with the same key are one. Numbers in a text do not count.
 fn state_key(state: &WorkerState, class: NotifyClass) -> String {
     let detail = match &state.cause {
-        Some(Cause::NeedsPerson { text }) => text.chars().filter(|c| !c.is_ascii_digit()).collect(),
+        Some(Cause::NeedsPerson { text, .. }) => text.chars().filter(|c| !c.is_ascii_digit()).collect(),
         Some(Cause::Outage { outage, .. }) => outage.word().to_owned(),
         Some(Cause::Paused { by, .. }) => by.brief().to_owned(),
         Some(_) | None => String::new(),

@@ -64,8 +64,9 @@ const VERBS: [(&str, &str); 36] = [
 const LINES: [&str; 7] = ["clean", "events", "kill", "ralph pause", "ralph resume", "send", "wait"];
 
 /// Verbs that print nothing that a program would read.
-const WITHOUT_JSON: [&str; 23] = [
+const WITHOUT_JSON: [&str; 24] = [
     "allow",
+    "answer",
     "attach",
     "completions",
     "config check",

@@ -7,6 +7,7 @@ use swarm_state::notice::counted;
 use swarm_state::sandbox::SandboxNet;
 use swarm_state::screen::printable;
 
+use super::answer;
 use crate::cli::{StatusArgs, StatusFormat};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
@@ -45,6 +46,11 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     let mut say = |key: &str, value: String| lines.push(format!("  {key:<10} {}", printable(&value)));
     if let Some(reason) = &worker.reason {
         say("reason", reason.clone());
+    }
+    for open in &worker.requests {
+        for (at, line) in answer::lines(open).into_iter().enumerate() {
+            say(if at == 0 { "request" } else { "" }, line);
+        }
     }
     if is_loop(worker) {
         say("iteration", iteration(worker));

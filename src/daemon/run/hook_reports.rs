@@ -67,6 +67,7 @@ impl HookRecord {
             | HookNews::Idle
             | HookNews::ContextSpent
             | HookNews::Denied { .. }
+            | HookNews::Holds { .. }
             | HookNews::HostRefused { .. }
             | HookNews::Asks { .. } => {}
         }

@@ -1,24 +1,36 @@
 //! `hook`: a report from the hooks of a worker's own agent.
 
+use std::time::Duration;
+
+use swarm_state::answer::AgentRequest;
+use swarm_state::cause::Cause;
 use swarm_state::engine::{Event, HookSignal};
 use swarm_state::model::Run;
 use swarm_state::notice::Entry;
+use tokio::time::Instant;
 
 use crate::daemon::run::hook_reports::HookRecord;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::procs;
-use crate::protocol::{HookHeard, HookNews, HookParams};
+use crate::protocol::{HeldAnswer, HookHeard, HookNews, HookParams};
 
 impl Supervisor {
     /// Accepts a hook's report. The hook is answered at once, whether its report counts or not.
     pub(crate) fn hook(&mut self, params: &HookParams, peer: Option<i32>) -> HookHeard {
-        let heard = self.accept_hook(params, peer).is_some();
+        let mut answer = None;
+        let heard = match &params.news {
+            HookNews::Holds { request } => {
+                answer = self.hold_request(params, request, peer);
+                answer.is_some()
+            }
+            _ => self.accept_hook(params, peer).is_some(),
+        };
         tracing::debug!(worker = %params.name, news = ?params.news, heard, "a hook");
         let is_tool = heard && matches!(params.news, HookNews::ToolUsed { .. });
         let slot = is_tool.then(|| self.find(&params.name).ok()).flatten();
         let max_context = slot.and_then(|(_, slot)| slot.engine.ralph()?.budgets.max_context);
-        HookHeard { heard, max_context }
+        HookHeard { heard, max_context, answer }
     }
 
     fn accept_hook(&mut self, params: &HookParams, peer: Option<i32>) -> Option<()> {
@@ -64,6 +76,36 @@ impl Supervisor {
             self.notify(&name, warning);
         }
         Some(())
+    }
+}
+
+impl Supervisor {
+    /// A hook holds a request, and asks for its answer. Returns `None` if it is not the worker's own agent.
+    fn hold_request(
+        &mut self,
+        params: &HookParams,
+        request: &AgentRequest,
+        peer: Option<i32>,
+    ) -> Option<HeldAnswer> {
+        let (name, slot) = self.find(&params.name).ok()?;
+        let run = present_run(slot, params.run)?;
+        HookRecord::of(&slot.driver.context.run_dir(run)).with(params)?;
+        if !is_from_below(slot, peer?)? {
+            return None;
+        }
+        let slot = self.slots.get_mut(&name)?;
+        let hold = Duration::from_secs(slot.spec.profile.hold_seconds());
+        let needs_person = matches!(slot.engine.cause(), Some(Cause::NeedsPerson { .. }));
+        let shows_input = slot.engine.is_ready();
+        let (answer, is_new) = slot.requests.ask(request, hold, shows_input, Instant::now());
+        // A dialog that swarm does not recognize is a change of the screen, which ends the report of a question.
+        if is_new || (answer == HeldAnswer::Wait && !needs_person && !shows_input) {
+            self.step(&name, Event::Hook(run, HookSignal::Asks(request.headline())));
+        }
+        if matches!(answer, HeldAnswer::Answered(_)) {
+            self.step(&name, Event::Hook(run, HookSignal::Working));
+        }
+        Some(answer)
     }
 }
 

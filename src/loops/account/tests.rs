@@ -130,3 +130,20 @@ fn an_agent_that_was_ended_before_its_first_words_has_lost_no_record() {
         assert!(!of(exit, &there), "{exit:?}");
     }
 }
+
+#[test]
+fn what_is_no_transcript_is_not_read_to_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let (pipe, sparse, good) = (dir.path().join("pipe"), dir.path().join("sparse"), dir.path().join("good"));
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    fs::File::create(&sparse).unwrap().set_len(MAX_LINE_BYTES * 1000).unwrap();
+    fs::write(&good, "{}\n{}").unwrap();
+    let lines = |path: &Path| {
+        let mut count = 0;
+        each_line(path, |_| count += 1).map(|()| count)
+    };
+    for (path, expected) in [(Path::new("/dev/zero"), None), (&pipe, None), (&sparse, None), (&good, Some(2))]
+    {
+        assert_eq!(lines(path), expected, "{}", path.display());
+    }
+}

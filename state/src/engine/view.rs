@@ -129,7 +129,10 @@ impl Worker {
                     };
                     Some(Cause::Paused { by, detail })
                 };
-                let trouble = self.trouble.as_ref().map(|t| Cause::NeedsPerson { text: t.what.clone() });
+                let trouble = self
+                    .trouble
+                    .as_ref()
+                    .map(|t| Cause::NeedsPerson { text: t.what.clone(), answerable: false });
                 trouble.or_else(paused)
             }
         }

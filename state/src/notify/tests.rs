@@ -16,7 +16,11 @@ fn worker(name: &str, status: Status, cause: Option<Cause>) -> WorkerState {
 }
 
 fn asks(name: &str) -> WorkerState {
-    worker(name, Status::Waiting, Some(Cause::NeedsPerson { text: "permission dialog".into() }))
+    worker(
+        name,
+        Status::Waiting,
+        Some(Cause::NeedsPerson { text: "permission dialog".into(), answerable: false }),
+    )
 }
 
 fn stopped(name: &str, reason: StopReason) -> WorkerState {
@@ -54,7 +58,7 @@ fn tell(planner: &mut NotifyPlanner, workers: &[WorkerState], now: Now) -> Vec<S
 
 #[test]
 fn the_class_and_the_texts_of_each_state() {
-    let needs = |text: &str| Some(Cause::NeedsPerson { text: text.into() });
+    let needs = |text: &str| Some(Cause::NeedsPerson { text: text.into(), answerable: false });
     let paused = |by| Some(Cause::Paused { by, detail: Some("secret".into()) });
     let disk = || Some(Cause::DiskFull { error: "secret path".into() });
     let unsaved = || Some(Cause::Unsaved { error: "secret path".into() });
@@ -149,7 +153,13 @@ fn an_outage_that_returns_after_a_retry_is_the_same_state() {
 #[test]
 fn a_text_that_changes_all_the_time_is_announced() {
     let mut planner = planner();
-    let text = |n: u8| worker("a", Status::Waiting, Some(Cause::NeedsPerson { text: char::from(n).into() }));
+    let text = |n: u8| {
+        worker(
+            "a",
+            Status::Waiting,
+            Some(Cause::NeedsPerson { text: char::from(n).into(), answerable: false }),
+        )
+    };
     let told: Vec<_> =
         (b'a'..b'f').zip(0..).map(|(c, n)| tell(&mut planner, &[text(c)], at(5 * n))).collect();
     assert_eq!(told.concat(), ["a needs you"]);

@@ -78,6 +78,10 @@ pub struct Profile {
     /// How swarm passes hooks to it.
     #[serde(skip_serializing_if = "is_default")]
     pub hooks: HookStyle,
+    /// For how many seconds its hook holds a permission request or question open for `swarm answer`; 0 for never, `None`
+    /// for 300.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<u64>,
     /// Its needs in a sandbox.
     #[serde(flatten)]
     pub sandbox: SandboxProfile,
@@ -123,6 +127,9 @@ pub enum HookStyle {
     Codex,
 }
 
+/// The default of [`Profile::hold`], in seconds.
+const DEFAULT_HOLD: u64 = 300;
+
 impl Default for Profile {
     fn default() -> Self {
         Self::generic()
@@ -158,6 +165,7 @@ impl Profile {
             root_variable: None,
             permission_files: vec![],
             hooks: HookStyle::Off,
+            hold: None,
             sandbox: SandboxProfile::default(),
             model_flag: None,
             ready: [
@@ -179,6 +187,11 @@ impl Profile {
             startup: vec![],
             permission: vec![],
         }
+    }
+
+    /// For how many seconds a request of the agent is held open for `swarm answer`.
+    pub fn hold_seconds(&self) -> u64 {
+        self.hold.unwrap_or(DEFAULT_HOLD)
     }
 
     /// True when the command runs once, without a screen of its own.

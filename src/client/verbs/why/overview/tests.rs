@@ -66,7 +66,7 @@ fn a_block_has_the_cause_the_evidence_and_the_next_step() {
     assert_eq!(lines[4..], ["  next: fix the cause, then swarm respawn a"]);
 
     let screen = ["Delete it?", "> yes", "  no"].map(str::to_owned).to_vec();
-    let cause = Some(Cause::NeedsPerson { text: "a question".into() });
+    let cause = Some(Cause::NeedsPerson { text: "a question".into(), answerable: false });
     let worker = WorkerView { cause, screen, ..looping("a", "waiting", json!({})) };
     assert_eq!(
         block(&worker, &empty(), out),
@@ -83,7 +83,7 @@ fn a_block_has_the_cause_the_evidence_and_the_next_step() {
 #[test]
 fn long_lines_fit_but_commands_are_whole() {
     let name = "n".repeat(64);
-    let cause = Some(Cause::NeedsPerson { text: "long ".repeat(30) });
+    let cause = Some(Cause::NeedsPerson { text: "long ".repeat(30), answerable: false });
     let screen = vec!["wide ".repeat(30)];
     let worker = WorkerView { cause, screen, ..looping(&name, "waiting", json!({})) };
     let lines = block(&worker, &empty(), Out::plain());
