@@ -34,7 +34,7 @@ mod worker;
 pub use after::{Clean, Events, Since, Wait, WaitFor};
 pub use answer::AnswerArgs;
 pub use config::{ConfigArgs, ConfigCommand, ConfigEdit, ConfigShow};
-pub use format::{Format, PageFormat};
+pub use format::{Format, PageFormat, StatusFormat};
 pub(crate) use gates::parse_dollars;
 pub use gates::{BudgetArgs, GateArgs, NoWork, RoomArgs};
 pub use hooks::{
@@ -54,7 +54,9 @@ pub use ralph_tasks::{
     TasksCheck, TasksExport, TasksGraph, TasksImport, TasksLs,
 };
 pub use sandbox::{Allow, HostList, Net, SandboxArgs, Wish};
-pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
+pub use service::{
+    Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor, NotifyArgs, NotifyCommand,
+};
 pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
 pub use spawn::{CapArgs, LoopArgs, PromptArgs, RestartArgs, Route, Spawn};
 pub use task_files::{RalphArchive, RalphInit, RalphPlan};
@@ -104,7 +106,7 @@ Loops inside a session that you started yourself (install the hooks first):
 Service:
   daemon       Manage the daemon             config         Manage the settings
   doctor       Find problems, suggest fixes  completions    Print a shell script
-  demo         Run a complete loop in seconds with a built-in agent
+  demo         Run a loop in seconds         notify test    Try notifications
 
 Options:
   -c, --config <FILE>  Settings file, read last; it overrides the others
@@ -264,6 +266,9 @@ pub enum Command {
     #[command(long_about = "Show, check and edit the settings.\n\n\
         swarm-config(5) lists the files and the keys.")]
     Config(ConfigArgs),
+    /// Manage notifications
+    #[command(long_about = service::NOTIFY_LONG)]
+    Notify(NotifyArgs),
     /// Manage the daemon
     #[command(long_about = service::DAEMON_LONG, after_long_help = service::DAEMON_AFTER)]
     Daemon(DaemonArgs),

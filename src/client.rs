@@ -30,6 +30,7 @@ mod follow;
 mod json;
 pub(crate) mod list_users;
 mod new_lines;
+mod notifications;
 mod pages;
 mod ralph;
 mod report;

@@ -24,6 +24,8 @@ mod legacy;
 mod loop_snapshots;
 mod messages;
 mod notices;
+mod notify_state;
+mod notifying;
 mod output;
 mod pages;
 mod panes;

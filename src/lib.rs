@@ -23,9 +23,10 @@
 //!   the state of workers. It waits for nothing but its inbox.
 //! * Nothing is started before it is written down.
 //! * An unknown exit is never a success. A tmux that does not answer never means that an agent is dead.
-//! * Only [`out`] prints. Only [`tmux`], [`git`], [`checks`], [`sandbox`], [`wrapper`], [`demo`] and the client's
-//!   `connect`, `attach`, `config edit` and `ralph plan` start processes. `client` imports none of `daemon`, `store`,
-//!   `git`, `hooks` and `session`, and `protocol` does not access the disk. A test reads the imports and holds this.
+//! * Only [`out`] prints. Only [`tmux`], [`git`], [`checks`], [`sandbox`], [`wrapper`], [`demo`], `notify` and the
+//!   client's `connect`, `attach`, `config edit` and `ralph plan` start processes. `client` imports none of `daemon`,
+//!   `store`, `git`, `hooks` and `session`, and `protocol` does not access the disk. A test reads the imports and holds
+//!   this.
 //!
 //! # Reading order
 //!
@@ -37,6 +38,7 @@
 //! * [`loops`], [`checks`]: baseline, contract and verdict of an iteration
 //! * [`hooks`], [`session`]: hooks in an agent's settings, and loops in an agent's own session
 //! * [`sandbox`]: runs agents and checks where they see and write only what they need
+//! * `notify`: sends notifications to a command, the desktop, ntfy and a webhook
 //! * [`ralph`]: a loop as a library
 //! * [`stories`]: runs the stories of a task list at the same time, and merges them
 //! * [`procs`], [`descriptors`], `environ`, `shell`, `duration`, `since`, `loop_setting`: processes, descriptors,
@@ -69,6 +71,7 @@ pub mod hooks;
 mod loop_setting;
 mod loops;
 mod marks;
+mod notify;
 pub mod out;
 pub mod paths;
 pub mod procs;

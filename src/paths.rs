@@ -114,6 +114,11 @@ impl Paths {
         self.root.join("release-notice")
     }
 
+    /// The states of workers that were announced.
+    pub fn notified(&self) -> PathBuf {
+        self.root.join("notified.json")
+    }
+
     /// The key that signs the daemon's own files.
     pub fn signing_key(&self) -> PathBuf {
         self.root.join("signing-key")

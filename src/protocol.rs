@@ -12,6 +12,7 @@ use crate::error::Error;
 
 mod events;
 mod hook;
+mod notify;
 mod output;
 mod ralph;
 mod report;
@@ -21,6 +22,7 @@ mod workers;
 
 pub use events::{MissingNotices, MissingReason, Notice, Snapshot, SubscribeParams};
 pub use hook::{HeldAnswer, HookHeard, HookNews, HookParams};
+pub use notify::{NextNotification, NotifyNextParams};
 pub use output::{Lines, LogsParams, PeekParams, Peeked, RUNNING, is_run_header};
 pub use ralph::{Changed, Cleaned, RalphCleanParams, RalphSetParams, RalphView, ResumeParams};
 pub use report::{Approved, DiffParams, DiffView, Report, ReportParams, RestoreParams, Restored, Watched};
@@ -172,6 +174,9 @@ pub enum Call {
     /// Subscribes to notices; answers [`Snapshot`], then notices until the connection ends.
     #[serde(rename = "subscribe")]
     Subscribe(SubscribeParams),
+    /// Waits for the next notification; answers [`NextNotification`].
+    #[serde(rename = "notify.next")]
+    NotifyNext(NotifyNextParams),
     /// Shows the daemon's state; answers [`DaemonView`].
     #[serde(rename = "daemon.status")]
     DaemonStatus(Empty),
@@ -203,6 +208,7 @@ impl Call {
             | Self::RalphLogs(_)
             | Self::RalphReport(_)
             | Self::RalphDiff(_)
+            | Self::NotifyNext(_)
             | Self::DaemonStatus(_) => true,
             // The text would be typed twice, the second answer would differ, or the next daemon is not meant.
             Self::Send(_)

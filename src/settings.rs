@@ -46,6 +46,10 @@
 //! allow = ["git push --force-with-lease( .*)?"]   # patterns; each must match a whole command
 //! off = false
 //!
+//! [notify]                    # messages about workers that need you; in the user's file alone
+//! ntfy = "https://ntfy.sh/TOPIC"  # also webhook, command and desktop
+//! quiet = "22:00-07:00"
+//!
 //! [agents.claude]             # changes one key of a built-in profile; any other name is a new one
 //! ready = ["^❯ "]
 //!
@@ -77,6 +81,7 @@ mod agents;
 mod file;
 mod guard;
 mod loops;
+mod notify;
 mod outage;
 mod read;
 mod runners;
@@ -89,6 +94,7 @@ use file::read_file;
 pub use guard::GuardSettings;
 use loops::{LOOP_KEYS, RALPH_KEYS};
 pub use loops::{LoopDefaults, MAX_ITERATIONS, RalphDefaults};
+pub use notify::NotifySettings;
 pub use read::SettingValue;
 use read::{Fault, SettingEntry, SettingsFile};
 pub use sandbox::SandboxDefaults;
@@ -113,6 +119,8 @@ pub struct Settings {
     pub daemon: DaemonSettings,
     /// Settings of the guard, which only the user's file may have.
     pub guard: GuardSettings,
+    /// Notifications, which only the user's file may have.
+    pub notify: NotifySettings,
     /// The profiles. Those that the settings changed or added come first, so that the first profile that matches a
     /// command is the right one.
     pub agents: Vec<Profile>,
@@ -222,6 +230,7 @@ impl Settings {
             "limits" => entry.each(|entry| set_key(LIMIT_KEYS, &mut self.limits, entry)),
             "daemon" => entry.each(|entry| set_key(DAEMON_KEYS, &mut self.daemon, entry)),
             "guard" => entry.each(|entry| set_key(guard::KEYS, &mut self.guard, entry)),
+            "notify" => entry.each(|entry| set_key(notify::KEYS, &mut self.notify, entry)),
             "agents" => entry.each(|agent| {
                 if changes.is_project {
                     agents::check_project(agent)?;
@@ -245,6 +254,7 @@ impl Settings {
                 "limits",
                 "daemon",
                 "guard",
+                "notify",
                 "agents",
                 "runners",
             ])),
@@ -294,6 +304,7 @@ pub fn keys() -> Vec<(String, Option<toml::Value>)> {
         of("limits", LIMIT_KEYS),
         of("daemon", DAEMON_KEYS),
         of("guard", guard::KEYS),
+        of("notify", notify::KEYS),
     ]
     .concat()
 }
@@ -317,7 +328,11 @@ fn sections_of(key: &str) -> Vec<String> {
     };
     let agents = agent_keys().any(|known| known == key).then(|| "[agents.NAME]".to_owned());
     let runners = runner_keys().any(|known| known == key).then(|| "[runners.NAME]".to_owned());
-    keys.iter().filter_map(|(full, _)| section(full)).chain(agents).chain(runners).collect()
+    let mut found: Vec<String> =
+        keys.iter().filter_map(|(full, _)| section(full)).chain(agents).chain(runners).collect();
+    // The long words of the top level come last.
+    found.sort_by_key(|section| !section.starts_with('['));
+    found
 }
 
 fn set<T>(field: &mut Option<T>, value: Result<T, Fault>) -> Result<(), Fault> {

@@ -30,6 +30,9 @@ stopped.
 --since accepts a time of day (22:00, the last one that has passed), a time span (8h: since eight hours ago), a date (2026-01-15), a \
 date and time (RFC 3339, or without offset), or the number of an event. Times without an offset are in your time zone.
 
+With --notify, which implies --follow, your terminal also shows the notifications of [notify] in your settings (see swarm-config(5)), with the \
+escape sequence OSC 9 and a bell. In tmux this requires `set -g allow-passthrough on`.
+
 With --format json, each line is one object. `seq` grows from event to event, also across restarts of the daemon. \
 `kind` names the event; the other fields depend on it (see swarm-json(7)).";
 
@@ -183,6 +186,9 @@ pub struct Events {
     /// Keep printing new events
     #[arg(short, long)]
     pub follow: bool,
+    /// Show notifications in your terminal too; implies --follow
+    #[arg(long)]
+    pub notify: bool,
     /// Only events since TIME (22:00, 8h) or after number SEQ [default: all; with --follow: now]
     #[arg(long, value_name = "TIME|SEQ", value_parser = parse_since)]
     pub since: Option<Since>,

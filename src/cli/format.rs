@@ -14,6 +14,18 @@ pub enum Format {
     Names,
 }
 
+/// Output formats of `swarm status`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum StatusFormat {
+    /// Text for people
+    #[default]
+    Text,
+    /// JSON for programs
+    Json,
+    /// One line for the status line of tmux: how many workers need you, work, …
+    Tmux,
+}
+
 /// Output formats of a single item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum PageFormat {

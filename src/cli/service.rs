@@ -105,6 +105,40 @@ pub struct Doctor {
     pub format: PageFormat,
 }
 
+/// The help of `notify` in long form and in its man page.
+pub(super) const NOTIFY_LONG: &str = "\
+Manage notifications.
+
+The daemon sends a notification when a worker needs you, has finished or failed, is parked or lost, or when the disk is \
+full. [notify] in your settings names the channels; see swarm-config(5).";
+
+/// The help of `notify test` in long form and in its man page.
+const NOTIFY_TEST_LONG: &str = "\
+Send a test message through each channel of [notify] in your settings, and print what happened.
+
+A channel is a command, the desktop, an ntfy topic or a webhook. The message has the class needs_you and the name test. \
+Quiet hours and classes do not apply to it.";
+
+/// `swarm notify`
+#[derive(Debug, Args)]
+pub struct NotifyArgs {
+    /// The verb.
+    #[command(subcommand)]
+    pub command: NotifyCommand,
+}
+
+/// Every verb of `swarm notify`.
+#[derive(Debug, Subcommand)]
+pub enum NotifyCommand {
+    /// Send a test message through each channel
+    #[command(
+        long_about = NOTIFY_TEST_LONG,
+        after_long_help = "Exit status:\n  0  Each channel accepted the message.\n  \
+            1  A channel did not, or the settings name no channel."
+    )]
+    Test,
+}
+
 /// `swarm completions`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\

@@ -6,7 +6,7 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use swarm_state::model::{Status, WorkerName};
 
-use super::format::{Format, PageFormat};
+use super::format::{Format, PageFormat, StatusFormat};
 use super::number::whole;
 
 /// The help of `respawn` in long form and in its man page.
@@ -147,13 +147,18 @@ Exit status:
   0  The worker is live (starting, running, waiting, retrying or unreachable)
      or a paused loop. swarm ls --help explains each status.
   1  The worker is done, failed, killed or lost.
-  2  Unknown worker.")]
+  2  Unknown worker.
+With --format tmux, it is always 0.
+
+To see the number of workers that need you in the status line of tmux, add to ~/.tmux.conf:
+  set -g status-right '#(swarm status --format tmux)'")]
 pub struct StatusArgs {
-    /// Worker name
-    pub name: WorkerName,
+    /// Worker name; with --format tmux, none
+    #[arg(required_unless_present = "format", required_if_eq_any = [("format", "text"), ("format", "json")])]
+    pub name: Option<WorkerName>,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub format: PageFormat,
+    pub format: StatusFormat,
 }
 
 /// `swarm peek`

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use swarm_state::model::WorkerName;
 
-use crate::cli::{Command, ConfigCommand, DaemonCommand, RalphCommand};
+use crate::cli::{Command, ConfigCommand, DaemonCommand, NotifyCommand, RalphCommand};
 use crate::client::connect::{QUICK_TIMEOUT, SLOW_TIMEOUT};
 use crate::client::context::ClientContext;
 use crate::error::{Error, ErrorCode};
@@ -28,6 +28,7 @@ mod kill;
 mod logs;
 mod r#loop;
 mod ls;
+mod notify_test;
 mod peek;
 mod ralph_approve;
 mod ralph_clean;
@@ -48,6 +49,7 @@ mod respawn;
 mod send;
 mod spawn;
 mod status;
+mod status_tmux;
 mod wait;
 mod why;
 
@@ -76,6 +78,9 @@ pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult 
         Command::Respawn(args) => respawn::run(ctx, &args).await,
         Command::Ralph(args) => run_ralph(ctx, args.command).await,
         Command::Config(args) => run_config(ctx, args.command),
+        Command::Notify(args) => match args.command {
+            NotifyCommand::Test => notify_test::run(ctx).await,
+        },
         Command::Daemon(args) => run_daemon(ctx, args.command).await,
         Command::Completions(args) => completions::run(&args, ctx.out),
         Command::Doctor(_)

@@ -18,6 +18,7 @@ impl Supervisor {
     pub(crate) async fn run(mut self, mut inputs: mpsc::UnboundedReceiver<Input>) -> (DaemonEnd, DaemonLock) {
         loop {
             self.look_if_due();
+            self.observe_states();
             let sleep = self.sleep();
             self.planned = sleep;
             let input = tokio::time::timeout(sleep, inputs.recv()).await;
@@ -76,6 +77,7 @@ impl Supervisor {
             Input::Dismiss { name, outcome, reply } => self.finish_legacy_clean(&name, outcome, reply),
             Input::DirectoryTouched => self.directory_touched(),
             Input::RemovalSettled(touch) => self.removal_settled(touch),
+            Input::Attached(windows) => self.attached(&windows),
             Input::End(end) => self.end_daemon(end),
         }
     }

@@ -3,6 +3,7 @@
 //! The supervisor receives [`Input`]s and hands [`Job`]s to the drivers; a driver answers with [`RunReport`]s. Not
 //! here: what is sent to clients ([`crate::protocol`]).
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -69,8 +70,19 @@ pub(crate) enum Input {
     DirectoryTouched,
     /// The delay after such a removal has passed.
     RemovalSettled(u64),
+    /// The windows that a person is attached to.
+    Attached(BTreeSet<AttachedWindow>),
     /// A signal, or the end of a `daemon.stop`.
     End(DaemonEnd),
+}
+
+/// A window on a tmux server.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct AttachedWindow {
+    /// The server's socket, as the workers on it name it.
+    pub(crate) socket: Option<String>,
+    /// The window's id, `@3`.
+    pub(crate) window: String,
 }
 
 /// An action for when a worker has stopped.

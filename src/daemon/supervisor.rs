@@ -22,6 +22,7 @@ use crate::daemon::event_log::EventLog;
 use crate::daemon::helper::Helper;
 use crate::daemon::messages::{DaemonEnd, Input};
 use crate::daemon::notices::Notices;
+use crate::daemon::notify_state::Notifying;
 use crate::daemon::run::context::RunContext;
 use crate::daemon::slot::Slot;
 use crate::error::{Error, ErrorCode, Result};
@@ -43,6 +44,7 @@ pub(crate) struct Supervisor {
     /// Names of workers that were deleted since the daemon started.
     pub(crate) forgotten: BTreeSet<WorkerName>,
     pub(crate) notices: Notices,
+    pub(crate) notifying: Notifying,
     pub(crate) inbox: mpsc::UnboundedSender<Input>,
     pub(crate) helper: Arc<Helper>,
     pub(crate) tmux_source: Option<PathBuf>,
@@ -98,6 +100,7 @@ impl Supervisor {
         let (log, stored) = EventLog::open(store.clone(), first);
         Self {
             slots: BTreeMap::new(),
+            notifying: Notifying::new(store.paths(), first),
             store,
             problems: vec![],
             forgotten: BTreeSet::new(),
@@ -157,8 +160,9 @@ impl Supervisor {
         let awake = self.awake;
         let deadlines = self.slots.values().filter_map(|s| s.engine.deadline());
         let first = deadlines.min().map(|at| at.saturating_sub(awake));
-        let look = self.next_look.map(|at| at.saturating_duration_since(Instant::now()));
-        first.into_iter().chain(look).min().unwrap_or(MAX_SLEEP).min(MAX_SLEEP)
+        let planned = [self.next_look, self.notifying.wake].into_iter().flatten();
+        let planned = planned.map(|at| at.saturating_duration_since(Instant::now()));
+        first.into_iter().chain(planned).min().unwrap_or(MAX_SLEEP).min(MAX_SLEEP)
     }
 
     // ---- finding things ----

@@ -80,6 +80,7 @@ impl Supervisor {
             Call::RalphApprove(Named { name }) => self.ralph_approve(&name, peer, reply),
             Call::Hook(params) => reply.answer(Ok(self.hook(&params, peer))),
             Call::RalphClean(params) => self.ralph_clean(&params, peer, reply),
+            Call::NotifyNext(params) => self.notifying.listeners.next(&params, reply),
             Call::DaemonStatus(Empty {}) => self.daemon_status(reply),
             Call::DaemonStop(Empty {}) => self.daemon_stop(reply),
             Call::DaemonHandover(Empty {}) => {

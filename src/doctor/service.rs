@@ -108,6 +108,10 @@ async fn answers(paths: &Paths, mut client: connect::Client, disk: &DiskSurvey) 
         Check::warn("daemon", message, "this pauses nothing: swarm daemon restart")
     };
     let mut checks = vec![check];
+    checks.extend(view.notify_errors.iter().map(|(channel, error)| {
+        let message = format!("{channel}: the last notification was not sent: {error}");
+        Check::warn("notify", message, "to try each channel: swarm notify test")
+    }));
     if let Ok(listing) = client.call::<Listing>(&Call::Ls(Empty {}), ANSWER_TIMEOUT).await {
         checks.extend(told(&listing, disk));
         checks.extend(lost::listed(&listing));

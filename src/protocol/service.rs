@@ -2,6 +2,7 @@
 //!
 //! Part of [the protocol](super), which says what may change.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,9 @@ pub struct DaemonView {
     pub workers: usize,
     /// Loops that the last shutdown paused.
     pub paused_by_shutdown: Vec<String>,
+    /// The last error of each channel of notifications whose last message failed. Absent for none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub notify_errors: BTreeMap<String, String>,
 }
 
 /// The answer to `daemon.stop`.

@@ -125,7 +125,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("[tmux]\nready = []", "c.toml:2: unknown key 'tmux.ready' (this key belongs in [agents.NAME])"),
     (
         "[ralph]\ncommand = []",
-        "c.toml:2: unknown key 'ralph.command' (this key belongs in the top level, above all sections)",
+        "c.toml:2: unknown key 'ralph.command' (this key belongs in [notify] or the top level, above all sections)",
     ),
     ("[agent.claude]\nready = []", "c.toml:1: unknown key 'agent' (did you mean 'agents'?)"),
     ("[agents.claude]\nredy = []", "c.toml:2: unknown key 'agents.claude.redy' (did you mean 'ready'?)"),
@@ -434,6 +434,80 @@ fn only_the_users_file_loosens_the_guard() {
     }
     let empty = dir.file("empty.toml", "[guard]");
     assert!(Settings::load(&user, Some(&empty), None).is_err());
+}
+
+#[test]
+fn notifications_are_only_in_the_users_file() {
+    let dir = Fixture::new();
+    let text = "[notify]\nclasses = ['ended']\ndelay = 0\ncommand = ['say', '']\ndesktop = true\n\
+        ntfy = 'https://ntfy.sh/t'\nwebhook = 'http://[::1]:80'\nsecret_file = 'key'\nquiet = '22:00-07:00'";
+    let notify = dir.load(text).unwrap().notify;
+    let expected = NotifySettings {
+        classes: Some(vec![swarm_state::notify::NotifyClass::Ended]),
+        delay: Some(0),
+        command: Some(vec!["say".into(), String::new()]),
+        desktop: Some(true),
+        ntfy: Some("https://ntfy.sh/t".into()),
+        webhook: Some("http://[::1]:80".into()),
+        secret_file: Some(dir.path("key")),
+        quiet: swarm_state::notify::QuietHours::parse("22:00-07:00"),
+    };
+    assert_eq!(notify, expected);
+    let (user, local) = (dir.file("user.toml", ""), dir.file("swarm.toml", "[notify]\ncommand = ['rm']"));
+    for (local, explicit) in [(Some(&*local), None), (None, Some(&*local))] {
+        let error = Settings::load(&user, local, explicit).unwrap_err();
+        let end = "swarm.toml:2: 'notify.command' is accepted only in the user's settings file";
+        assert!(error.message.ends_with(end), "{error}");
+    }
+}
+
+#[test]
+fn a_url_has_https_and_no_password() {
+    let dir = Fixture::new();
+    for (url, fault) in [
+        ("https://example.org/x?y=1#z", ""),
+        ("https://example.org:8080", ""),
+        ("http://localhost:1/x", ""),
+        ("http://127.9.9.9", ""),
+        ("http://example.org", "must be a URL that starts with https:// (http:// is only for this machine)"),
+        (
+            "http://localhost.example.org",
+            "must be a URL that starts with https:// (http:// is only for this machine)",
+        ),
+        (
+            "http://127.0.0.1.example.org",
+            "must be a URL that starts with https:// (http:// is only for this machine)",
+        ),
+        (
+            "http://localhost@example.org",
+            "must not contain a user name or password; use 'notify.secret_file'",
+        ),
+        ("ftp://example.org", "must be a URL that starts with https://"),
+        ("example.org", "must be a URL that starts with https://"),
+        ("https://", "must be a URL with a host"),
+        ("https://a b", "must be a URL that starts with https://"),
+    ] {
+        let file = format!("[notify]\nwebhook = '{url}'");
+        let error = dir.load(&file).err().map(|error| error.message).unwrap_or_default();
+        let place = format!("{}:2: 'notify.webhook' ", dir.path("c.toml").display());
+        assert_eq!(error.strip_prefix(&*place).unwrap_or(&error), fault, "{url}");
+    }
+    for (line, fault) in [
+        (
+            "ntfy = 'https://ntfy.sh/'",
+            "'notify.ntfy' must be the URL of a topic, as in \"https://ntfy.sh/TOPIC\"",
+        ),
+        ("quiet = '22-7'", "'notify.quiet' must be two times of day like \"22:00-07:00\""),
+        ("classes = ['done']", "'notify.classes' must be a list of \"needs_you\", \"ended\" and \"fleet\""),
+        (
+            "delay = 'soon'",
+            "'notify.delay' must be a number of seconds or a text like \"90s\", \"10m\" or \"8h\"",
+        ),
+        ("command = 'say'", "'notify.command' must be a list like [\"claude\", \"-p\"]"),
+        ("comand = ['say']", "unknown key 'notify.comand' (did you mean 'command'?)"),
+    ] {
+        assert_eq!(dir.error(&format!("[notify]\n{line}")), format!("c.toml:2: {fault}"));
+    }
 }
 
 #[test]

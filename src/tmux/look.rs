@@ -63,6 +63,15 @@ impl Tmux {
         Ok(rows::glances(&self.0.query(&["list-panes", "-a", "-F", rows::GLANCE_FORMAT]).await?))
     }
 
+    /// Lists the windows that clients show.
+    ///
+    /// # Errors
+    /// As [`Tmux::list`].
+    pub async fn attached_windows(&self) -> Result<Vec<String>> {
+        let listed = self.0.query(&["list-clients", "-F", "#{window_id}"]).await?;
+        Ok(String::from_utf8_lossy(&listed).lines().map(str::to_owned).collect())
+    }
+
     /// Captures a pane's screen with up to `history` rows of scrollback (`u32::MAX`: all). `None` if there is no such
     /// pane. Also works on dead panes.
     ///

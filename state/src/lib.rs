@@ -37,6 +37,7 @@
 //! * **cause** – why a worker or loop is in its state, as data; the text is derived from it
 //! * **advice** – the next step that swarm suggests to a person, derived from the cause
 //! * **attention** – the group that says how urgently a worker needs a person: needs you, failed or lost, working, …
+//! * **notification** – a message about a worker's state that leaves the terminal; **digest** – one for several states
 //! * **stop reason** – why a worker has finished, as data; **end** – its class, as results and exit statuses report it
 //! * **finished** – a worker or loop that has ended and does not start again by itself
 //! * **paused** – a loop that starts no iteration until it is resumed
@@ -73,7 +74,7 @@
 //!    loop is complete, must end or has to wait; [`test_gates`], [`canary`], [`inventory`]: whether a check runs its
 //!    tests
 //! 4. [`ends`], [`cause`], [`advice`], [`attention`], [`notice`], [`words`]: why it is in its state, what it needs, and
-//!    the text for people
+//!    the text for people; [`notify`]: which states are announced to a person, and when
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
 //! 6. [`transcript`], [`hook`], [`answer`], [`context`]: what an agent records, reports and asks, and how full its
 //!    context is
@@ -159,6 +160,8 @@ pub mod cause;
 pub mod advice;
 
 pub mod attention;
+
+pub mod notify;
 
 pub mod answer;
 

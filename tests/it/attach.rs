@@ -38,7 +38,7 @@ impl<'a> Terminal<'a> {
         terminal
     }
 
-    fn tmux(&self, args: &[&str]) -> Ran {
+    pub(crate) fn tmux(&self, args: &[&str]) -> Ran {
         let mut command = self.world.command("tmux");
         command.arg("-S").arg(&self.socket).args(args);
         self.world.run(command)

@@ -64,7 +64,7 @@ const VERBS: [(&str, &str); 36] = [
 const LINES: [&str; 7] = ["clean", "events", "kill", "ralph pause", "ralph resume", "send", "wait"];
 
 /// Verbs that print nothing that a program would read.
-const WITHOUT_JSON: [&str; 23] = [
+const WITHOUT_JSON: [&str; 24] = [
     "allow",
     "answer",
     "attach",
@@ -80,6 +80,7 @@ const WITHOUT_JSON: [&str; 23] = [
     "hooks install",
     "hooks uninstall",
     "interrupt",
+    "notify test",
     "plugin install",
     "plugin uninstall",
     "ralph init",
@@ -341,6 +342,17 @@ fn golden_objects_are_as_described() {
         seen.insert(name.to_owned());
     }
     assert_eq!(seen, ["event", "plain_report", "ralph_status", "report", "worker"].map(str::to_owned).into());
+}
+
+#[test]
+fn golden_notifications_are_as_described_and_are_read() {
+    let schemas = schemas();
+    for line in file("tests/golden/notifications.jsonl").lines() {
+        let golden: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(schemas.differs("notification", &golden), None, "{line}");
+        let message: swarm_state::notify::Notification = serde_json::from_str(line).unwrap();
+        assert_eq!(serde_json::to_string(&message).unwrap(), line);
+    }
 }
 
 /// The fields or words of a definition.

@@ -46,6 +46,7 @@ mod json;
 mod lost;
 mod names;
 mod network;
+mod notify;
 mod outputs;
 mod phases;
 mod places;

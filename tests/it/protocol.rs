@@ -12,8 +12,8 @@ use serde_json::Value;
 use swarm::error::ErrorCode;
 use swarm::protocol::{
     Answered, Approved, AttachView, Call, Changed, Cleaned, ClientHello, DaemonHello, DaemonStopped,
-    DaemonView, DiffView, Empty, Forgotten, HookHeard, Killed, Lines, Listing, Peeked, RalphView, Report,
-    Request, Response, Restored, Sent, Snapshot, Spawned, WorkerView,
+    DaemonView, DiffView, Empty, Forgotten, HookHeard, Killed, Lines, Listing, NextNotification, Peeked,
+    RalphView, Report, Request, Response, Restored, Sent, Snapshot, Spawned, WorkerView,
 };
 use swarm_state::notice::Entry;
 
@@ -53,6 +53,7 @@ fn check_answer(method: &str, answer: &Value) {
         "Killed" => same_part::<Killed>(answer),
         "Lines" => same_part::<Lines>(answer),
         "Listing" => same_part::<Listing>(answer),
+        "NextNotification" => same_part::<NextNotification>(answer),
         "Peeked" => same_part::<Peeked>(answer),
         "RalphView" => same_part::<RalphView>(answer),
         "Report" => same_part::<Report>(answer),

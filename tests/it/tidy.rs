@@ -100,6 +100,7 @@ fn few_modules_start_processes() {
             "src/checks.rs",
             "src/wrapper.rs",
             "src/sandbox/",
+            "src/notify/",
             "src/wrapper/caps.rs",
             "src/client/connect/start.rs",
             "src/client/verbs/attach.rs",

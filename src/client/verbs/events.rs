@@ -12,6 +12,7 @@ use swarm_state::screen::printable;
 use crate::cli::{Events, PageFormat, Since};
 use crate::client::context::ClientContext;
 use crate::client::json;
+use crate::client::notifications;
 use crate::client::subscription::{
     DurableSubscription, Update, daemon_stopped, refuse_unknown, unknown_worker,
 };
@@ -23,15 +24,19 @@ use crate::protocol::{MissingNotices, MissingReason, Notice, Snapshot};
 
 pub(super) async fn run(ctx: &ClientContext, args: &Events) -> CommandResult {
     let filter = Filter::new(args);
+    let follow = args.follow || args.notify;
     let since = match args.since {
         Some(Since::Seq(seq)) => Some(seq),
         Some(Since::Time(_)) => Some(0),
-        None => (!args.follow).then_some(0),
+        None => (!follow).then_some(0),
     };
     // All workers: the name of a deleted one is known only from its notices.
     let mut subscription = DurableSubscription::new(ctx.paths()?, &BTreeSet::new(), since);
     let reader_gone = ctx.out.reader_gone();
     tokio::pin!(reader_gone);
+    if args.notify {
+        notifications::show(ctx.paths()?, ctx.out)?;
+    }
     let (mut begun, mut left, mut gaps) = (false, 0, vec![]);
     let mut unknown = filter.names.clone();
     loop {
@@ -41,7 +46,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Events) -> CommandResult {
         };
         match update {
             Update::Snapshot(snapshot) => {
-                if args.follow && !begun {
+                if follow && !begun {
                     refuse_unknown(&filter.names, &snapshot)?;
                 }
                 unknown.retain(|name| !snapshot.workers.iter().any(|worker| worker.name == **name));
@@ -50,7 +55,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Events) -> CommandResult {
                 gaps = snapshot.missing.clone();
                 // The line of the snapshot reports these.
                 gaps.retain(|gap| !missed || gap.reason != MissingReason::Dropped);
-                if missed || (!begun && args.follow && since.is_none()) {
+                if missed || (!begun && follow && since.is_none()) {
                     ctx.out.lines(&state(snapshot, missed, &filter.names, args.format)?)?;
                 }
                 begun = true;
@@ -74,7 +79,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Events) -> CommandResult {
                 ctx.out.line(&gap_line(gap, args.format)?)?;
             }
         }
-        if !args.follow && left == 0 {
+        if !follow && left == 0 {
             return unknown.first().map_or(Ok(0), |name| Err(unknown_worker(name).into()));
         }
     }

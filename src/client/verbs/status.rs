@@ -9,22 +9,28 @@ use swarm_state::sandbox::{SandboxKind, SandboxNet};
 use swarm_state::screen::printable;
 
 use super::answer;
-use crate::cli::{PageFormat, StatusArgs};
+use crate::cli::{StatusArgs, StatusFormat};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::json;
+use crate::client::verbs::status_tmux;
 use crate::client::worker::{age, is_loop, iteration, local_time, situation, story};
+use crate::error::Error;
 use crate::out::CommandResult;
 use crate::out::{Color, Out};
 use crate::protocol::{Call, Named, WorkerView};
 use crate::shell::join;
 
 pub(super) async fn run(ctx: &ClientContext, args: &StatusArgs) -> CommandResult {
-    let call = Call::Status(Named { name: args.name.to_string() });
+    let Some(name) = &args.name else { return status_tmux::run(ctx).await };
+    if args.format == StatusFormat::Tmux {
+        return Err(Error::usage("--format tmux shows all workers and accepts no name").into());
+    }
+    let call = Call::Status(Named { name: name.to_string() });
     let worker: WorkerView = ctx.call(&call, QUICK_TIMEOUT).await?;
     match args.format {
-        PageFormat::Json => ctx.out.json(&json::worker(&worker))?,
-        PageFormat::Text => {
+        StatusFormat::Json => ctx.out.json(&json::worker(&worker))?,
+        StatusFormat::Text | StatusFormat::Tmux => {
             ctx.out.lines(&page(&worker, ctx.out))?;
             if let Some(hint) = next_step(&situation(&worker)) {
                 ctx.out.hint(&hint);

@@ -18,6 +18,7 @@ impl Supervisor {
             live: self.slots.values().filter(|s| s.is_live()).count(),
             workers: self.slots.len(),
             paused_by_shutdown: self.paused_by_shutdown(),
+            notify_errors: self.notifying.errors(),
         };
         let tmux =
             self.slots.values().find(|s| s.spec.tmux_socket.is_none()).map(|s| s.driver.context.tmux.clone());
