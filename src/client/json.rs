@@ -70,6 +70,8 @@ pub(super) fn worker(view: &WorkerView) -> Value {
         "worktree": view.worktree,
         "sandbox": view.sandbox,
         "tasks": view.tasks,
+        "seen": view.seen,
+        "since": view.since,
         "metadata": metadata,
     })
 }

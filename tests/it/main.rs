@@ -65,6 +65,7 @@ mod rotation;
 mod runners;
 mod runs;
 mod sandbox;
+mod seen;
 mod sessions;
 mod settings;
 mod siege;
