@@ -6,6 +6,7 @@
 # DIR/replies holds one JSON object a line. Each request that offers tools gets the first unused one. Its fields:
 #   text        the model's text
 #   sh          a shell command, called through the tool that the request offers for that
+#   question    a question for the user with the options "keep" and "drop", asked through Claude Code's tool for that
 #   background  true lets Claude Code run that command in the background
 #   asks        true asks the user for the permission to run that command, where the tool has a parameter for it (Codex)
 #   input       how many input tokens the usage reports (default 1000)
@@ -90,6 +91,7 @@ sub serve {
         return if refuse($client, $speak);
     }
     my @calls = defined $reply->{sh} ? call($tools, $reply) : ();
+    push @calls, question($reply->{question}) if defined $reply->{question};
     $speak->($client, $request, $reply, @calls);
 }
 
@@ -212,6 +214,13 @@ sub call {
         @$input{qw(sandbox_permissions justification)} = ('require_escalated', 'It writes a file.');
     }
     return { name => $name, input => $input };
+}
+
+sub question {
+    my ($text) = @_;
+    my @options = map { { label => $_, description => "to $_ it" } } qw(keep drop);
+    my %question = (question => $text, header => 'Flag', multiSelect => JSON::PP::false, options => \@options);
+    return { name => 'AskUserQuestion', input => { questions => [\%question] } };
 }
 
 sub id { return sprintf '%s_%08x%04x%06x', $_[0], time, $serial, $$ }

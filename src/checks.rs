@@ -29,7 +29,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::error::{Error, Result};
 use crate::procs;
 use crate::sandbox::hosts::CheckProxy;
-use crate::sandbox::{Placeholders, SandboxedCommand, WorkerSandbox};
+use crate::sandbox::{HeldPlaceholders, SandboxedCommand, WorkerSandbox};
 
 pub(crate) mod program;
 #[cfg(test)]
@@ -173,11 +173,11 @@ impl CheckPlan<'_> {
     }
 
     /// The way into the sandbox, if there is one.
-    async fn entry(&self) -> Result<(CheckEntry, Placeholders, Option<CheckProxy>)> {
+    async fn entry(&self) -> Result<(CheckEntry, HeldPlaceholders, Option<CheckProxy>)> {
         let mut env = self.env.clone();
         let Some(CheckSandbox { sandbox, tree, origin }) = self.sandbox.filter(|_| !self.commands.is_empty())
         else {
-            return Ok((CheckEntry { argv: vec![], env }, Placeholders(vec![]), None));
+            return Ok((CheckEntry { argv: vec![], env }, HeldPlaceholders::default(), None));
         };
         let proxy = CheckProxy::start(sandbox, &self.folder.join(format!("{}-proxy", self.stem)))
             .map_err(|error| Error::system("cannot start the proxy of the sandbox", error))?;
@@ -196,7 +196,7 @@ impl CheckPlan<'_> {
                 env: &mut env,
             };
             let prefix = sandbox.prepare(command)?;
-            Ok((CheckEntry { argv: prefix.argv, env }, Placeholders(prefix.placeholders), proxy))
+            Ok((CheckEntry { argv: prefix.argv, env }, prefix.placeholders, proxy))
         });
         opening.await.map_err(|e| Error::system("cannot prepare the sandbox of a check", e))?
     }

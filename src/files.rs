@@ -12,7 +12,7 @@
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The suffix of a file that is being written: `.NAME.PID-N.tmp`.
@@ -56,15 +56,31 @@ pub(crate) fn write_with(
 /// # Errors
 /// Those of `fill` and of the rename.
 pub(crate) fn replace<T>(path: &Path, fill: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let (name, pid) = (file_name(path), std::process::id());
-    let temporary = path.with_file_name(format!(".{name}.{pid}-{count}{TEMPORARY_SUFFIX}"));
+    let temporary = temporary_of(path);
     let done = fill(&temporary).and_then(|filled| fs::rename(&temporary, path).map(|()| filled));
     if done.is_err() {
         let _ = fs::remove_file(&temporary);
     }
     done
+}
+
+/// Writes a new file. Readers see all of it or none.
+///
+/// # Errors
+/// The system's; [`io::ErrorKind::AlreadyExists`] if the path exists.
+pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = temporary_of(path);
+    let written = fs::write(&temporary, bytes).and_then(|()| fs::hard_link(&temporary, path));
+    let _ = fs::remove_file(&temporary);
+    written
+}
+
+/// A name beside the path that no other write uses.
+fn temporary_of(path: &Path) -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let (name, pid) = (file_name(path), std::process::id());
+    path.with_file_name(format!(".{name}.{pid}-{count}{TEMPORARY_SUFFIX}"))
 }
 
 /// Creates a file with mode 0600, or empties the one that is there.

@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use swarm_state::sandbox::{
-    Mounts, Placeholder, SANDBOX_VARIABLE, SandboxKind, SandboxWish, UnfitTree, change_environment,
+    Mounts, SANDBOX_VARIABLE, SandboxKind, SandboxWish, UnfitTree, change_environment,
 };
 use walkdir::WalkDir;
 
@@ -23,12 +23,14 @@ mod bwrap;
 mod facts;
 pub(crate) mod hosts;
 pub mod inside;
+mod placeholders;
 pub(crate) mod proxy;
 mod seccomp;
 mod worker;
 
 pub(crate) use bwrap::detect as detect_bwrap;
 use facts::Collected;
+pub(crate) use placeholders::HeldPlaceholders;
 use worker::sandbox_dir;
 pub(crate) use worker::{SandboxPrefix, SandboxedCommand, WorkerSandbox, named_files};
 
@@ -72,27 +74,6 @@ pub(crate) fn is_inside(paths: &Paths) -> bool {
     std::env::var_os(SANDBOX_VARIABLE).is_some_and(|root| Paths::new(root.into()).root() == paths.root())
 }
 
-impl Drop for Placeholders {
-    fn drop(&mut self) {
-        remove_placeholders(&self.0);
-    }
-}
-
-/// Deletes the placeholders of an [`SandboxPrefix`] at the end.
-pub(crate) struct Placeholders(pub(crate) Vec<PathBuf>);
-
-/// Deletes placeholders, unless something else is in their place now. It does no harm if they stay.
-pub(crate) fn remove_placeholders(paths: &[PathBuf]) {
-    for path in paths.iter().filter(|path| !path.is_symlink()) {
-        let _ = match std::fs::read(path) {
-            Ok(text) if text == b".\n" => std::fs::remove_file(path),
-            Ok(_) => Ok(()),
-            // Only an empty directory.
-            Err(_) => std::fs::remove_dir(path),
-        };
-    }
-}
-
 impl WorkerSandbox {
     /// Prepares a sandbox, changes the environment, and returns the way in. Blocks for a moment.
     ///
@@ -100,9 +81,11 @@ impl WorkerSandbox {
     /// [`ErrorCode::Sandbox`] if the tree cannot be protected, and the system's errors.
     pub(crate) fn prepare(&self, command: SandboxedCommand<'_>) -> Result<SandboxPrefix> {
         let Collected { facts, placeholders, copies } = facts::collect(self, &command)?;
-        for placeholder in &placeholders {
-            put(placeholder)?;
+        let (temporary, lasting) = placeholders.into_iter().partition::<Vec<_>, _>(|one| one.is_temporary);
+        for one in &lasting {
+            placeholders::create_lasting(&one.path, one.text)?;
         }
+        let held = HeldPlaceholders::hold(temporary.into_iter().map(|one| one.path).collect())?;
         let exists = |path: &Path| path.symlink_metadata().is_ok_and(|found| !found.is_symlink());
         let mounts = Mounts::of(&facts, &exists).map_err(|error: UnfitTree| {
             Error::new(ErrorCode::Sandbox, error.to_string())
@@ -110,11 +93,7 @@ impl WorkerSandbox {
         })?;
         change_environment(command.env, self.paths.root());
         let argv = bwrap::argv(self, &mounts, &command, &copies)?;
-        let temporary = placeholders.iter().filter(|placeholder| placeholder.is_temporary);
-        Ok(SandboxPrefix {
-            argv,
-            placeholders: temporary.map(|placeholder| placeholder.path.clone()).collect(),
-        })
+        Ok(SandboxPrefix { argv, placeholders: held })
     }
 }
 
@@ -128,31 +107,5 @@ pub(crate) fn remove_private(paths: &Paths, worker: &str) {
         && error.kind() != std::io::ErrorKind::NotFound
     {
         tracing::warn!(worker, %error, "cannot delete the caches of its sandbox");
-    }
-}
-
-/// Creates a file or directory that has to exist to be protected. A symbolic link in its place is refused: a mount
-/// would protect the target instead.
-fn put(placeholder: &Placeholder) -> Result<()> {
-    let path = &placeholder.path;
-    let failed = |error: std::io::Error| {
-        Error::new(ErrorCode::Sandbox, format!("cannot protect '{}': {error}", path.display()))
-    };
-    match path.symlink_metadata() {
-        Ok(found) if found.is_symlink() => {
-            let message = format!("cannot protect '{}': it is a symbolic link", path.display());
-            return Err(Error::new(ErrorCode::Sandbox, message).hint("replace the link by its target"));
-        }
-        Ok(_) => return Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(failed(error)),
-    }
-    match placeholder.text {
-        None => std::fs::create_dir(path).map_err(failed),
-        Some(text) => {
-            let mut options = std::fs::File::options();
-            let made = options.write(true).create_new(true).open(path);
-            made.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes())).map_err(failed)
-        }
     }
 }

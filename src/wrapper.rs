@@ -40,8 +40,9 @@ pub(crate) use files::is_helper;
 use caps::Confinement;
 
 use crate::procs;
+use crate::sandbox::HeldPlaceholders;
 use crate::sandbox::hosts::start_pane_proxy;
-use crate::sandbox::remove_placeholders;
+use crate::sandbox::proxy::Proxy;
 
 /// How long the wrapper outlives the agent at most. In this time, tmux reads the last output before it closes the
 /// terminal, and background processes can print their last lines.
@@ -84,10 +85,10 @@ async fn run(dir: &Path) -> u8 {
         Ok(signals) => signals,
         Err(cause) => return fail(dir, &format!("cannot handle signals: {cause}")),
     };
-    // Lives as long as the agent.
-    let _proxy = match spec.proxy.as_ref().map(start_pane_proxy).transpose() {
-        Ok(proxy) => proxy,
-        Err(cause) => return fail(dir, &format!("cannot start the proxy of the sandbox: {cause}")),
+    // Both live as long as the agent.
+    let (_proxy, placeholders) = match hold_sandbox(&spec) {
+        Ok(held) => held,
+        Err(text) => return fail(dir, &text),
     };
     let agent = match confinement.start(|| start(&spec)) {
         Ok(agent) => agent,
@@ -117,7 +118,7 @@ async fn run(dir: &Path) -> u8 {
     if let Err(cause) = files::write_exit(dir, &record) {
         say(&format!("cannot write {}: {cause}", dir.join("exit.json").display()));
     }
-    remove_placeholders(&spec.placeholders);
+    drop(placeholders);
     if !hup {
         tree.linger().await;
         if spec.end_leftovers || signals.end_was_asked().await {
@@ -126,6 +127,14 @@ async fn run(dir: &Path) -> u8 {
         }
     }
     record.status()
+}
+
+/// Starts and creates the parts of the agent's sandbox that this process keeps.
+fn hold_sandbox(spec: &LaunchSpec) -> Result<(Option<Proxy>, HeldPlaceholders), String> {
+    let proxy = spec.proxy.as_ref().map(start_pane_proxy).transpose();
+    let proxy = proxy.map_err(|cause| format!("cannot start the proxy of the sandbox: {cause}"))?;
+    let held = HeldPlaceholders::hold(spec.placeholders.clone()).map_err(|error| error.to_string())?;
+    Ok((proxy, held))
 }
 
 /// Prepares the caps of the launch in `dir`, and records which mechanisms enforce them.

@@ -69,6 +69,8 @@ pub(super) fn worker(view: &WorkerView) -> Value {
         "tmux": view.tmux,
         "worktree": view.worktree,
         "sandbox": view.sandbox,
+        "network": view.network,
+        "allowed_hosts": view.allowed_hosts,
         "tasks": view.tasks,
         "seen": view.seen,
         "since": view.since,

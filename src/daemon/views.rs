@@ -60,6 +60,8 @@ fn worker(slot: &Slot) -> WorkerView {
         raise: limits_to_raise(slot),
         parent: spec.parent.clone(),
         sandbox: spec.sandbox.as_ref().map(|sandbox| sandbox.kind),
+        network: spec.sandbox.as_ref().map(|sandbox| sandbox.net),
+        allowed_hosts: spec.sandbox.as_ref().map(|sandbox| sandbox.hosts.clone()).unwrap_or_default(),
         tasks: tasks(slot),
         caps: spec.caps,
         seen: slot.is_seen(),

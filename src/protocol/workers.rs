@@ -12,7 +12,7 @@ use swarm_state::ignored::IgnoredFiles;
 use swarm_state::model::{RestartWhen, Status, WorkerName, Worktree, is_default};
 use swarm_state::network::AllowedHost;
 use swarm_state::removal::Permission;
-use swarm_state::sandbox::SandboxKind;
+use swarm_state::sandbox::{SandboxKind, SandboxNet};
 use swarm_state::tasks::IterationMode;
 
 use crate::error::Error;
@@ -97,6 +97,12 @@ pub struct WorkerView {
     /// The sandbox that it runs in; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxKind>,
+    /// The network of the sandbox; absent without one, and from an older daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<SandboxNet>,
+    /// The hosts that the sandbox may reach with [`SandboxNet::Allow`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_hosts: Vec<AllowedHost>,
     /// The task list that the loop works on; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TaskListView>,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use swarm_state::profiles::Profile;
 use swarm_state::sandbox::SandboxSpec;
 
+use super::placeholders::HeldPlaceholders;
 use crate::paths::Paths;
 
 /// The directory for what sandboxes keep, in swarm's directory.
@@ -78,11 +79,11 @@ pub(crate) struct SandboxedCommand<'a> {
     pub(crate) env: &'a mut BTreeMap<String, String>,
 }
 
-/// The way into a sandbox.
-#[derive(Clone, Debug, Default)]
+/// The way into a sandbox, which stays open as long as this lives.
+#[derive(Debug, Default)]
 pub(crate) struct SandboxPrefix {
     /// The words in front of the command.
     pub(crate) argv: Vec<String>,
     /// Files that exist only for the sandbox.
-    pub(crate) placeholders: Vec<PathBuf>,
+    pub(crate) placeholders: HeldPlaceholders,
 }

@@ -17,8 +17,9 @@ my $socket = IO::Socket::INET->new(PeerAddr => $peer, Timeout => 20) or print("n
 print $socket $request; local $/; print <$socket>;
 "#;
 
-/// Runs each line of `asked` and leaves its output in a file with the line's number.
-const AGENT: &str = "n=0; while :; do read -r line <asked; n=$((n + 1)); \
+/// Runs each line of `asked` and leaves its output in a file with the line's number. The writer of a line may close the
+/// pipe only after the next round has opened it, which then reads nothing.
+const AGENT: &str = "n=0; while :; do read -r line <asked || continue; n=$((n + 1)); \
     eval \"$line\" >answer.part 2>&1; mv answer.part answer-$n; done";
 
 /// A server on another loopback address than that of the sandbox's own programs. Serves the files of a directory.

@@ -4,6 +4,7 @@ use chrono::Local;
 use swarm_state::advice::next_step;
 use swarm_state::model::Status;
 use swarm_state::notice::counted;
+use swarm_state::sandbox::SandboxNet;
 use swarm_state::screen::printable;
 
 use crate::cli::{PageFormat, StatusArgs};
@@ -56,7 +57,7 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
         say("worktree", format!("{} (branch {})", tree.path.display(), tree.branch));
     }
     if let Some(kind) = worker.sandbox {
-        say("sandbox", kind.as_str().to_owned());
+        say("sandbox", format!("{}, {}", kind.as_str(), network(worker)));
     }
     say("started", started(&worker.started));
     if let Some(pid) = worker.pid {
@@ -103,6 +104,18 @@ pub(super) fn color(status: Status) -> Color {
     }
 }
 
+/// The network of a sandbox in words.
+fn network(worker: &WorkerView) -> String {
+    let hosts: Vec<_> = worker.allowed_hosts.iter().map(ToString::to_string).collect();
+    match worker.network {
+        None => "network unknown".to_owned(),
+        Some(SandboxNet::On) => "with the network of this machine".to_owned(),
+        Some(SandboxNet::Off) => "without a network".to_owned(),
+        Some(SandboxNet::Allow) if hosts.is_empty() => "network without allowed hosts".to_owned(),
+        Some(SandboxNet::Allow) => format!("network only to {}", hosts.join(", ")),
+    }
+}
+
 /// Formats a time as `2026-01-01 10:00:00 (3h ago)`, in local time.
 fn started(text: &str) -> String {
     format!("{} ({} ago)", local_time(text), age(text, Local::now().fixed_offset()))
@@ -131,5 +144,20 @@ mod tests {
         let text = page(&worker, out).join("\n");
         assert!(text.contains("\n  iteration  2\n  context    52% used\n"), "{text}");
         assert!(text.contains("\n    | Do you trust") && !text.contains('\x1b'), "{text}");
+    }
+    #[test]
+    fn the_network_of_a_sandbox_is_named() {
+        let mut worker = view("a", "running", json!({}));
+        let hosts = swarm_state::network::parse_hosts("pypi").unwrap();
+        for (net, hosts, expected) in [
+            (None, &[][..], "network unknown"),
+            (Some(SandboxNet::On), &[], "with the network of this machine"),
+            (Some(SandboxNet::Off), &[], "without a network"),
+            (Some(SandboxNet::Allow), &[], "network without allowed hosts"),
+            (Some(SandboxNet::Allow), &hosts, "network only to pypi.org, files.pythonhosted.org"),
+        ] {
+            (worker.network, worker.allowed_hosts) = (net, hosts.to_vec());
+            assert_eq!(network(&worker), expected);
+        }
     }
 }

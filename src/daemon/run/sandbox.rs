@@ -43,7 +43,8 @@ pub(super) async fn enter(
             env: &mut launch.env,
         })?;
         launch.argv.splice(0..0, prefix.argv);
-        launch.placeholders = prefix.placeholders;
+        // The wrapper holds them for the run.
+        launch.placeholders = prefix.placeholders.paths();
         Ok(launch)
     });
     prepared.await.map_err(|e| Error::system("cannot prepare the sandbox", e))?

@@ -118,6 +118,34 @@ fn no_way_leads_out_of_a_main_working_tree() {
     assert!(!dot_git.join("commondir").exists(), "it exists only while the sandbox does");
 }
 
+#[test]
+fn a_worker_that_ends_leaves_the_protection_to_the_others_in_the_same_checkout() {
+    let Some(case) = SandboxCase::new() else { return };
+    let world = &case.world;
+    let wait =
+        "touch in-a; until [ -e go ]; do sleep 0.05; done; rm -f .git/commondir; echo /evil >.git/commondir";
+    let spawn = |name: &str, script: &str| {
+        world.spawn(name, &["--sandbox", "bwrap"], &["/bin/sh", "-c", script]).ok();
+    };
+    spawn("a", &format!("{wait}; echo $? >tried"));
+    world.until("the first worker runs", || world.work().join("in-a").exists().then_some(()));
+    // Several start and end at the same time.
+    std::thread::scope(|scope| {
+        for name in ["b", "c", "d"] {
+            scope.spawn(move || spawn(name, "true"));
+        }
+    });
+    for name in ["b", "c", "d"] {
+        assert_eq!(world.until_ended(name)["status"], "done", "{name}");
+    }
+    let placeholder = world.work().join(".git/commondir");
+    assert!(placeholder.exists());
+    std::fs::write(world.work().join("go"), "").unwrap();
+    world.until_ended("a");
+    assert_ne!(std::fs::read_to_string(world.work().join("tried")).unwrap().trim(), "0");
+    assert!(!placeholder.exists(), "nobody uses it any more");
+}
+
 fn escapes(case: &SandboxCase, name: &str, options: &[&str]) {
     assert!(ESCAPES.len() >= 25);
     let before = case.outside(name);
