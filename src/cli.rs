@@ -27,6 +27,7 @@ mod session;
 mod spawn;
 mod task_files;
 mod task_list;
+pub(crate) mod ui;
 mod unknown;
 mod worker;
 
@@ -70,8 +71,7 @@ Workers (one agent in one tmux window each):
   spawn        Start an agent; with --ralph, run it in a loop
   ls           List workers
   status       Show a worker's state
-  peek         Print a worker's screen
-  logs         Print a worker's output
+  peek         Print a worker's screen       logs           Print its output
   send         Type text into a worker
   interrupt    Press Ctrl-C in a worker      eof            Send Ctrl-D to it
   ui           Show all workers and act on them, full screen
@@ -150,21 +150,6 @@ Files:
 See also: swarm-config(5), swarm-state(5), swarm-json(7), swarm-promises(7), swarm-protocol(7), \
 swarm-session(7), swarm-troubleshooting(7).";
 
-/// The help of `ui` in long form and in its man page.
-const UI_LONG: &str = "\
-Show all workers and act on them, full screen.
-
-The list has the workers that need you first, then those that failed or are lost, that work, that are parked, \
-and that finished since you last looked. The rest (killed, or finished and seen) is hidden until you press Space. A finished \
-worker counts as seen after you selected it for a second, or named it in status, why, report or attach.
-
-The panel shows the selected worker: why, screen, log, diff and report. In a window of less than 72 columns, the \
-list and the panel are shown one at a time. Tab selects the next worker that needs you, Enter opens its \
-window, and ? lists all keys. Each action is a verb of swarm; : runs any of them. Quitting changes nothing: workers go \
-on.
-
-If the daemon does not answer, the screen stays, says so, and connects again.";
-
 /// Supervise coding agents in tmux, and rerun them until your checks pass
 #[derive(Debug, Parser)]
 #[command(
@@ -236,7 +221,7 @@ pub enum Command {
         twice: Ctrl-B, Ctrl-B, D.")]
     Attach(Attach),
     /// Show all workers and act on them, full screen
-    #[command(long_about = UI_LONG)]
+    #[command(long_about = ui::LONG, after_long_help = ui::after())]
     Ui,
     /// Wait until workers reach a state
     #[command(long_about = after::WAIT_LONG)]

@@ -7,7 +7,8 @@
 //! # Architecture
 //!
 //! ```text
-//! main -> cli, ui, stories, client, session, daemon -> hooks, loops -> protocol, store, tmux, git, checks -> swarm-state
+//! main -> ui, stories -> cli, client, session, daemon -> hooks, loops -> protocol, store, tmux, git, checks
+//! all of them -> swarm-state
 //! ```
 //!
 //! The daemon's supervisor keeps a slot for each worker. A request or a notice from outside becomes an event, the
@@ -23,9 +24,10 @@
 //!   the state of workers. It waits for nothing but its inbox.
 //! * Nothing is started before it is written down.
 //! * An unknown exit is never a success. A tmux that does not answer never means that an agent is dead.
-//! * Only [`out`] and [`ui`] print. Only [`tmux`], [`git`], [`checks`], [`sandbox`], [`wrapper`], [`demo`] and the client's
-//!   `connect`, `attach`, `config edit` and `ralph plan`, and [`ui`] start processes. `client` imports none of `daemon`, `store`,
-//!   `git`, `hooks` and `session`, and `protocol` does not access the disk. A test reads the imports and holds this.
+//! * Only [`out`] and [`ui`] print. Only [`tmux`], [`git`], [`checks`], [`sandbox`], [`wrapper`], [`demo`], [`ui`] and
+//!   the client's `connect`, `attach`, `config edit` and `ralph plan` start processes. `client` imports none of
+//!   `daemon`, `store`, `git`, `hooks` and `session`, and `protocol` does not access the disk. A test reads the imports
+//!   and holds this.
 //!
 //! # Reading order
 //!

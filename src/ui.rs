@@ -36,7 +36,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-use link::Link;
+use link::DaemonLink;
 use messages::{UiEffect, UiEvent};
 use model::UiModel;
 use terminal::UiTerminal;
@@ -64,7 +64,7 @@ pub fn run(config: Option<PathBuf>, out: Out) -> CommandResult {
 struct Ui {
     model: UiModel,
     terminal: UiTerminal,
-    link: Link,
+    link: DaemonLink,
     verbs: Verbs,
     events: UnboundedReceiver<UiEvent>,
     /// The next frame is not drawn before.
@@ -74,7 +74,7 @@ struct Ui {
 async fn run_loop(config: Option<PathBuf>, out: Out) -> Result<u8> {
     let (sender, events) = mpsc::unbounded_channel();
     // The first connection is made on the normal screen, where its errors and warnings stay.
-    let link = Link::open(Paths::from_env()?, sender.clone()).await?;
+    let link = DaemonLink::open(Paths::from_env()?, sender.clone()).await?;
     let verbs = Verbs::new(own_program()?, config, sender);
     let signals = [Signal::SIGWINCH, Signal::SIGHUP, Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT];
     let mut signals = CaughtSignals::new(&signals)?;

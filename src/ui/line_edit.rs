@@ -2,7 +2,7 @@
 
 use swarm_state::screen::printable;
 
-use super::keys::Key;
+use super::keys::UiKey;
 
 /// The text, and the position of the cursor in characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,19 +37,19 @@ impl LineEdit {
     }
 
     /// Edits the line by a key, as readline does.
-    pub(super) fn key(&mut self, key: &Key) {
+    pub(super) fn key(&mut self, key: &UiKey) {
         match key {
-            Key::Control('a') | Key::Home => self.cursor = 0,
-            Key::Control('e') | Key::End => self.cursor = self.chars.len(),
-            Key::Control('u') => self.delete_back_to(0),
-            Key::Control('w') => self.delete_back_to(self.word_start()),
-            Key::Control('k') => self.chars.truncate(self.cursor),
-            Key::Char(c) => self.insert(c.encode_utf8(&mut [0; 4])),
-            Key::Paste(text) => self.insert(text),
-            Key::Left => self.cursor = self.cursor.saturating_sub(1),
-            Key::Right => self.cursor = (self.cursor + 1).min(self.chars.len()),
-            Key::Backspace => self.delete_back_to(self.cursor.saturating_sub(1)),
-            Key::Delete if self.cursor < self.chars.len() => {
+            UiKey::Control('a') | UiKey::Home => self.cursor = 0,
+            UiKey::Control('e') | UiKey::End => self.cursor = self.chars.len(),
+            UiKey::Control('u') => self.delete_back_to(0),
+            UiKey::Control('w') => self.delete_back_to(self.word_start()),
+            UiKey::Control('k') => self.chars.truncate(self.cursor),
+            UiKey::Char(c) => self.insert(c.encode_utf8(&mut [0; 4])),
+            UiKey::Paste(text) => self.insert(text),
+            UiKey::Left => self.cursor = self.cursor.saturating_sub(1),
+            UiKey::Right => self.cursor = (self.cursor + 1).min(self.chars.len()),
+            UiKey::Backspace => self.delete_back_to(self.cursor.saturating_sub(1)),
+            UiKey::Delete if self.cursor < self.chars.len() => {
                 self.chars.remove(self.cursor);
             }
             _ => {}
@@ -74,24 +74,24 @@ mod tests {
 
     #[test]
     fn keys_edit_the_line() {
-        let w = Key::Control('w');
+        let w = UiKey::Control('w');
         for (keys, before, after) in [
-            (vec![Key::Char('x')], "one two x", ""),
+            (vec![UiKey::Char('x')], "one two x", ""),
             (vec![w.clone()], "one ", ""),
             (vec![w.clone(), w], "", ""),
-            (vec![Key::Control('a'), Key::Delete], "", "ne two "),
-            (vec![Key::Left, Key::Left, Key::Control('k')], "one tw", ""),
-            (vec![Key::Left, Key::Control('u')], "", " "),
-            (vec![Key::Home, Key::Right, Key::Backspace], "", "ne two "),
-            (vec![Key::Home, Key::Backspace, Key::End], "one two ", ""),
-            (vec![Key::Control('x'), Key::Up], "one two ", ""),
+            (vec![UiKey::Control('a'), UiKey::Delete], "", "ne two "),
+            (vec![UiKey::Left, UiKey::Left, UiKey::Control('k')], "one tw", ""),
+            (vec![UiKey::Left, UiKey::Control('u')], "", " "),
+            (vec![UiKey::Home, UiKey::Right, UiKey::Backspace], "", "ne two "),
+            (vec![UiKey::Home, UiKey::Backspace, UiKey::End], "one two ", ""),
+            (vec![UiKey::Control('x'), UiKey::Up], "one two ", ""),
         ] {
             let mut line = LineEdit::new("one two ");
             keys.iter().for_each(|key| line.key(key));
             assert_eq!(line.parts(), (before.to_owned(), after.to_owned()), "{keys:?}");
         }
         let mut line = LineEdit::default();
-        line.key(&Key::Paste("a\x1b[2J\nb日".into()));
+        line.key(&UiKey::Paste("a\x1b[2J\nb日".into()));
         assert_eq!(line.text(), "a b日");
     }
 }

@@ -37,11 +37,11 @@ const MAX_SINGLE_REQUESTS: usize = 8;
 const CONNECT_DELAY: Duration = Duration::from_millis(500);
 
 /// The way to ask the daemon.
-pub(super) struct Link {
+pub(super) struct DaemonLink {
     questions: UnboundedSender<UiEffect>,
 }
 
-impl Link {
+impl DaemonLink {
     /// Connects, and starts the daemon if none runs.
     ///
     /// # Errors

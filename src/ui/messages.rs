@@ -1,13 +1,13 @@
 //! The events that change the state of `swarm ui`, and the effects that follow.
 
-use super::keys::Key;
+use super::keys::UiKey;
 use super::model::Panel;
 use crate::protocol::{Report, WorkerView};
 
 /// Something that happened.
 #[derive(Clone, Debug)]
 pub(super) enum UiEvent {
-    Key(Key),
+    Key(UiKey),
     Resized(u16, u16),
     /// Time has passed.
     Tick,

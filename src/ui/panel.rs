@@ -73,7 +73,7 @@ fn first_of(panel: Panel, lines: usize, room: usize) -> usize {
 
 fn title(model: &UiModel) -> String {
     if model.panel == Panel::Output {
-        let state = if model.output.is_running { "running, Esc ends it" } else { "ended" };
+        let state = if model.output.is_running { "running, Esc ends it" } else { "ended, Esc closes it" };
         return match model.output.title.is_empty() {
             true => "no verb was run yet".to_owned(),
             false => format!("swarm {} · {state}", printable(&model.output.title)),
@@ -99,9 +99,12 @@ fn tab_line(model: &UiModel, width: usize, more: usize) -> Line<'static> {
         let style = if is_current { Style::new().add_modifier(Modifier::BOLD) } else { Style::new() };
         spans.push(Span::styled(text, style));
     }
-    let used: usize = spans.iter().map(|span| span.content.width()).sum();
+    let used = |spans: &[Span<'_>]| spans.iter().map(|span| span.content.width()).sum::<usize>();
+    if used(&spans) > width {
+        spans = vec![Span::raw(format!("[{}] < >", model.panel.title()))];
+    }
     let rest = if more > 0 { format!(" {more} more: PgDn") } else { String::new() };
-    if used + rest.width() <= width {
+    if used(&spans) + rest.width() <= width {
         spans.push(Span::raw(rest));
     }
     Line::from(spans)
@@ -115,9 +118,9 @@ fn page(model: &UiModel, width: usize) -> Vec<Line<'static>> {
         (Some(report), Panel::Report) => lines.extend(chart(model, report, width)),
         _ => {}
     }
-    let cause = model.selected_worker().map(brief_cause).unwrap_or_default();
-    if model.panel == Panel::Screen && !cause.is_empty() {
-        lines.insert(0, Line::raw(fit(&printable(&cause), width)));
+    let cause = model.selected_worker().map(brief_cause).filter(|cause| !cause.is_empty());
+    if let (Panel::Screen, Some(cause)) = (model.panel, cause) {
+        lines.insert(0, Line::raw(fit(&format!("cause: {}", printable(&cause)), width)));
     }
     if !lines.is_empty() {
         lines.push(Line::raw("─".repeat(width)));
@@ -128,15 +131,16 @@ fn page(model: &UiModel, width: usize) -> Vec<Line<'static>> {
     };
     match text {
         Some(text) if text.is_empty() => lines.push(Line::raw("nothing was printed yet")),
-        Some(text) => lines.extend(text.iter().map(|line| text_line(model, line))),
+        Some(text) => lines.extend(text.iter().flat_map(|line| text_lines(model, line, width))),
         None if model.selected.is_some() => lines.push(Line::raw("loading …")),
         None => {}
     }
     lines
 }
 
-/// A line of a page; the lines of a diff are colored by their sign.
-fn text_line(model: &UiModel, line: &str) -> Line<'static> {
+/// A line of a page, wrapped; the lines of a diff are colored by their sign. A wrapped screen would be unreadable, so
+/// its lines are cut.
+fn text_lines(model: &UiModel, line: &str, width: usize) -> Vec<Line<'static>> {
     let color = match line.as_bytes() {
         _ if model.panel != Panel::Diff => None,
         [b'+', ..] => Some(Color::Green),
@@ -145,7 +149,32 @@ fn text_line(model: &UiModel, line: &str) -> Line<'static> {
         _ => None,
     };
     let style = color.map_or_else(Style::new, |color| colored(model, color));
-    Line::styled(line.to_owned(), style)
+    let parts = if model.panel == Panel::Screen { vec![line] } else { wrap(line, width) };
+    parts.into_iter().map(|part| Line::styled(part.to_owned(), style)).collect()
+}
+
+/// Breaks a line after a space in the second half of the width, or else at the width.
+fn wrap(mut line: &str, width: usize) -> Vec<&str> {
+    let mut parts = vec![];
+    while line.width() > width {
+        let mut end = line.chars().next().map_or(0, char::len_utf8);
+        let mut after_space = None;
+        for (at, c) in line.char_indices() {
+            let next = at + c.len_utf8();
+            if line[..next].width() > width {
+                break;
+            }
+            end = end.max(next);
+            if c == ' ' && 2 * line[..next].width() > width {
+                after_space = Some(next);
+            }
+        }
+        let (part, rest) = line.split_at(after_space.unwrap_or(end));
+        parts.push(part);
+        line = rest;
+    }
+    parts.push(line);
+    parts
 }
 
 /// The checks of the last iteration, and how long and how expensive the iterations were.
@@ -232,6 +261,20 @@ fn chart(model: &UiModel, report: &Report, width: usize) -> Vec<Line<'static>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_lines_are_broken_at_spaces() {
+        for (line, width, parts) in [
+            ("", 5, vec![""]),
+            ("next: run it now", 9, vec!["next: ", "run it ", "now"]),
+            ("a bcdefghij", 6, vec!["a bcde", "fghij"]),
+            ("日本語", 4, vec!["日本", "語"]),
+            ("日本", 1, vec!["日", "本"]),
+            ("ab", 0, vec!["a", "b", ""]),
+        ] {
+            assert_eq!(wrap(line, width), parts, "{line:?} {width}");
+        }
+    }
 
     #[test]
     fn sparks_are_relative_to_the_highest_value() {

@@ -1,12 +1,12 @@
 //! The keys of `swarm ui`.
 //!
-//! [`KEYS`] is the list that `?` shows. [`hints`] are those that fit the selected worker, for the last line. A key that
-//! changes something runs the verb of that name.
+//! [`hints`] are the keys that fit the selected worker, for the last line. A key that changes something runs the verb
+//! of that name. Deliberately absent: the list of all keys, which is part of the help.
 
 use swarm_state::attention::Attention;
 use swarm_state::model::Status;
 
-use super::keys::Key;
+use super::keys::UiKey;
 use super::line_edit::LineEdit;
 use super::messages::UiEffect;
 use super::model::{Panel, PromptKind, UiMode, UiModel, VerbOutput};
@@ -14,34 +14,6 @@ use super::panel;
 use crate::client::worker::{is_loop, iteration};
 use crate::protocol::WorkerView;
 use crate::shell::join;
-
-/// Every key, with its effect.
-pub(super) const KEYS: [(&str, &str); 24] = [
-    ("Up Down k j", "select the worker above or below"),
-    ("g G", "select the first or the last worker"),
-    ("Tab S-Tab", "select the next or the previous worker that needs you"),
-    ("Space", "show or hide the rest: killed, or finished and seen"),
-    ("/", "show only workers whose name, status, cause or tag contains a text; Esc ends it"),
-    ("Left Right", "show the page before or after"),
-    ("v", "show the worker's screen"),
-    ("w", "why: explain the worker's state"),
-    ("l", "log: show the worker's output"),
-    ("d", "diff: show the changes of the last iteration"),
-    ("o", "report: show the iterations of a loop"),
-    ("the same again", "give the page the whole window; Esc returns to the list"),
-    ("PgUp PgDn", "scroll the page"),
-    ("Enter", "attach: open the worker's window; Ctrl-B, then D returns"),
-    ("m", "message: type a text into the worker"),
-    ("p", "pause a loop after this iteration"),
-    ("r", "resume a loop"),
-    ("x", "interrupt: press Ctrl-C in the worker"),
-    ("K", "kill the worker, after a question"),
-    ("R", "respawn: start the worker again with the same settings"),
-    ("s", "spawn a worker; the last command line is there to edit"),
-    (":", "run any verb of swarm; Esc ends it"),
-    ("?", "show or hide the keys"),
-    ("q", "quit; the workers go on"),
-];
 
 /// The keys that make sense for the selected worker, the most important first.
 pub(super) fn hints(model: &UiModel) -> Vec<(&'static str, &'static str)> {
@@ -73,9 +45,9 @@ pub(super) fn hints(model: &UiModel) -> Vec<(&'static str, &'static str)> {
 }
 
 /// Handles a key.
-pub(super) fn press(model: &mut UiModel, key: &Key) -> Vec<UiEffect> {
+pub(super) fn press(model: &mut UiModel, key: &UiKey) -> Vec<UiEffect> {
     model.message = None;
-    if *key == Key::Control('c') {
+    if *key == UiKey::Control('c') {
         return match model.mode {
             UiMode::List => vec![UiEffect::Quit],
             _ => leave_mode(model),
@@ -86,7 +58,7 @@ pub(super) fn press(model: &mut UiModel, key: &Key) -> Vec<UiEffect> {
         // Any key leaves the page of keys.
         UiMode::Help => vec![],
         UiMode::Confirm { words, .. } => match key {
-            Key::Char('y' | 'Y') => vec![run(model, words)],
+            UiKey::Char('y' | 'Y') => vec![run(model, words)],
             _ => vec![],
         },
         UiMode::Prompt(kind, line) => in_prompt(model, kind, line, key),
@@ -101,64 +73,64 @@ fn leave_mode(model: &mut UiModel) -> Vec<UiEffect> {
     vec![]
 }
 
-fn in_list(model: &mut UiModel, key: &Key) -> Vec<UiEffect> {
+fn in_list(model: &mut UiModel, key: &UiKey) -> Vec<UiEffect> {
     match key {
-        Key::Down | Key::Char('j') => select(model, model.cursor + 1),
-        Key::Up | Key::Char('k') => select(model, model.cursor.saturating_sub(1)),
-        Key::Char('g') | Key::Home => select(model, 0),
-        Key::Char('G') | Key::End => select(model, usize::MAX),
-        Key::Tab => select_needing(model, true),
-        Key::BackTab => select_needing(model, false),
-        Key::Char(' ') => model.shows_rest = !model.shows_rest,
-        Key::Left => turn_page(model, false),
-        Key::Right => turn_page(model, true),
-        Key::PageUp => scroll(model, false),
-        Key::PageDown => scroll(model, true),
-        Key::Char('v') => show_panel(model, Panel::Screen),
-        Key::Char('w') => show_panel(model, Panel::Why),
-        Key::Char('l') => show_panel(model, Panel::Log),
-        Key::Char('d') => show_panel(model, Panel::Diff),
-        Key::Char('o') => show_panel(model, Panel::Report),
-        Key::Char('?') => model.mode = UiMode::Help,
-        Key::Char('/') => model.mode = prompt(PromptKind::Filter, &model.filter.clone()),
-        Key::Char(':') => model.mode = prompt(PromptKind::Verb, ""),
-        Key::Char('s') => {
+        UiKey::Down | UiKey::Char('j') => select(model, model.cursor + 1),
+        UiKey::Up | UiKey::Char('k') => select(model, model.cursor.saturating_sub(1)),
+        UiKey::Char('g') | UiKey::Home => select(model, 0),
+        UiKey::Char('G') | UiKey::End => select(model, usize::MAX),
+        UiKey::Tab => select_needing(model, true),
+        UiKey::BackTab => select_needing(model, false),
+        UiKey::Char(' ') => model.shows_rest = !model.shows_rest,
+        UiKey::Left => turn_page(model, false),
+        UiKey::Right => turn_page(model, true),
+        UiKey::PageUp => scroll(model, false),
+        UiKey::PageDown => scroll(model, true),
+        UiKey::Char('v') => show_panel(model, Panel::Screen),
+        UiKey::Char('w') => show_panel(model, Panel::Why),
+        UiKey::Char('l') => show_panel(model, Panel::Log),
+        UiKey::Char('d') => show_panel(model, Panel::Diff),
+        UiKey::Char('o') => show_panel(model, Panel::Report),
+        UiKey::Char('?') => model.mode = UiMode::Help,
+        UiKey::Char('/') => model.mode = prompt(PromptKind::Filter, &model.filter.clone()),
+        UiKey::Char(':') => model.mode = prompt(PromptKind::Verb, ""),
+        UiKey::Char('s') => {
             let text = model.last_spawn.clone().unwrap_or_else(|| first_spawn(model.selected_worker()));
             model.mode = prompt(PromptKind::Spawn, &text);
         }
-        Key::Esc => return escape(model),
-        Key::Char('q') if model.is_zoomed => model.is_zoomed = false,
-        Key::Char('q') => return vec![UiEffect::Quit],
+        UiKey::Esc => return escape(model),
+        UiKey::Char('q') if model.is_zoomed => model.is_zoomed = false,
+        UiKey::Char('q') => return vec![UiEffect::Quit],
         _ => return of_worker(model, key),
     }
     vec![]
 }
 
 /// Handles the keys that need a selected worker.
-fn of_worker(model: &mut UiModel, key: &Key) -> Vec<UiEffect> {
+fn of_worker(model: &mut UiModel, key: &UiKey) -> Vec<UiEffect> {
     let Some(worker) = model.selected_worker().cloned() else { return vec![] };
     let name = worker.name.as_str();
     let words = |verb: &[&str]| verb.iter().copied().chain([name]).map(str::to_owned).collect::<Vec<_>>();
     match key {
-        Key::Enter if worker.tmux.pane.is_none() => {
+        UiKey::Enter if worker.tmux.pane.is_none() => {
             model.message = Some(format!("{name} has no window: it is {}", worker.status));
             vec![]
         }
-        Key::Enter => vec![UiEffect::Attach(worker.name)],
-        Key::Char('m') => {
+        UiKey::Enter => vec![UiEffect::Attach(worker.name)],
+        UiKey::Char('m') => {
             model.mode = prompt(PromptKind::Message(worker.name), "");
             vec![]
         }
-        Key::Char('p') => vec![run(model, words(&["ralph", "pause"]))],
-        Key::Char('r') => vec![run(model, words(&["ralph", "resume"]))],
-        Key::Char('x') => vec![run(model, words(&["interrupt"]))],
-        Key::Char('R') if is_loop(&worker) => vec![run(model, words(&["respawn", "--detach"]))],
-        Key::Char('R') => vec![run(model, words(&["respawn"]))],
-        Key::Char('K') if worker.status.is_finished() => {
+        UiKey::Char('p') => vec![run(model, words(&["ralph", "pause"]))],
+        UiKey::Char('r') => vec![run(model, words(&["ralph", "resume"]))],
+        UiKey::Char('x') => vec![run(model, words(&["interrupt"]))],
+        UiKey::Char('R') if is_loop(&worker) => vec![run(model, words(&["respawn", "--detach"]))],
+        UiKey::Char('R') => vec![run(model, words(&["respawn"]))],
+        UiKey::Char('K') if worker.status.is_finished() => {
             model.message = Some(format!("{name} has finished already"));
             vec![]
         }
-        Key::Char('K') => {
+        UiKey::Char('K') => {
             let question = kill_question(&worker, &model.children(name));
             model.mode = UiMode::Confirm { question, words: words(&["kill"]) };
             vec![]
@@ -183,13 +155,13 @@ fn kill_question(worker: &WorkerView, children: &[&str]) -> String {
     format!("kill {}? ends {ends} [y/N]", worker.name)
 }
 
-fn in_prompt(model: &mut UiModel, kind: PromptKind, mut line: LineEdit, key: &Key) -> Vec<UiEffect> {
+fn in_prompt(model: &mut UiModel, kind: PromptKind, mut line: LineEdit, key: &UiKey) -> Vec<UiEffect> {
     match key {
-        Key::Esc => {
+        UiKey::Esc => {
             model.mode = UiMode::Prompt(kind, line);
             leave_mode(model)
         }
-        Key::Enter => enter(model, kind, &line.text()),
+        UiKey::Enter => enter(model, kind, &line.text()),
         _ => {
             line.key(key);
             model.mode = UiMode::Prompt(kind, line);

@@ -1,7 +1,7 @@
 //! The terminal of `swarm ui`: its modes, its keys and the writing of frames.
 //!
-//! The terminal gets its modes back when [`UiTerminal`] is dropped, also by a panic. Deliberately absent: the content of
-//! the frames ([`super::view`]).
+//! The terminal gets its modes back when [`UiTerminal`] is dropped, also by a panic. Deliberately absent: the content
+//! of the frames ([`super::view`]).
 
 use std::io::{BufWriter, IsTerminal, Stdout, Write, stdin, stdout};
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,7 +21,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::timeout;
 
-use super::keys::{Key, KeyReader};
+use super::keys::{KeyReader, UiKey};
 use super::model::UiModel;
 use super::view;
 use crate::error::{Error, Result};
@@ -112,7 +112,7 @@ impl UiTerminal {
     }
 
     /// Returns the next keys; `None` when the terminal is gone. Cancel-safe.
-    pub(super) async fn keys(&mut self) -> Option<Vec<Key>> {
+    pub(super) async fn keys(&mut self) -> Option<Vec<UiKey>> {
         loop {
             let ready = async { self.input.readable().await.map(|mut ready| ready.clear_ready()) };
             if self.reader.is_waiting() {

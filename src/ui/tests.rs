@@ -5,7 +5,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::{Value, json};
 
-use super::keys::Key;
+use super::keys::UiKey;
 use super::messages::{UiEffect, UiEvent};
 use super::model::{Panel, UiModel};
 use super::{update, view};
@@ -83,7 +83,7 @@ pub(super) fn send(model: &mut UiModel, event: UiEvent) -> Vec<UiEffect> {
 }
 
 pub(super) fn press(model: &mut UiModel, keys: &str) -> Vec<UiEffect> {
-    keys.chars().flat_map(|key| send(model, UiEvent::Key(Key::Char(key)))).collect()
+    keys.chars().flat_map(|key| send(model, UiEvent::Key(UiKey::Char(key)))).collect()
 }
 
 fn report() -> Box<Report> {
@@ -142,7 +142,7 @@ fn all_screens(columns: u16, rows: u16) -> String {
     screens.push(("keys", screen(&model)));
     press(&mut model, "?mhello");
     screens.push(("message", screen(&model)));
-    send(&mut model, UiEvent::Key(Key::Esc));
+    send(&mut model, UiEvent::Key(UiKey::Esc));
     send(&mut model, UiEvent::Down("the daemon does not answer".into()));
     screens.push(("no daemon", screen(&model)));
     screens.iter().map(|(title, screen)| format!("== {title}\n{screen}\n")).collect()

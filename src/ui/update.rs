@@ -166,8 +166,7 @@ fn load(model: &mut UiModel) -> Vec<UiEffect> {
         let verb: &[&str] = match panel {
             Panel::Why => &["why"],
             Panel::Diff => &["ralph", "diff"],
-            Panel::Report if has_loop => &["report"],
-            // A plain worker has no iterations.
+            // The chart has the iterations.
             Panel::Report => &["status"],
             Panel::Screen | Panel::Log | Panel::Output => &[],
         };

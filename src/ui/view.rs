@@ -8,13 +8,15 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, Wrap};
 use swarm_state::attention::Attention;
+use swarm_state::screen::printable;
 use unicode_width::UnicodeWidthStr;
 
 use super::layout::areas;
 use super::model::{LinkState, PromptKind, UiMode, UiModel};
-use super::press::{KEYS, hints};
+use super::press::hints;
 use super::style::{colored, of_group};
 use super::{list, panel};
+use crate::cli::ui::KEYS;
 use crate::out::fit;
 
 /// Draws everything.
@@ -73,10 +75,13 @@ fn header(model: &UiModel, width: usize) -> Line<'static> {
     if parts.is_empty() {
         parts.push(format!("{} workers", model.workers.len()));
     }
+    if !model.filter.is_empty() {
+        parts.insert(0, format!("filter '{}', Esc ends it", printable(&model.filter)));
+    }
     let mut text = fit(&parts.join(" · "), room);
     let costs = model.workers.values().filter_map(|worker| worker.metadata().cost_usd);
     let costs: Vec<f64> = costs.collect();
-    let cost = format!("${:.2}", costs.iter().sum::<f64>());
+    let cost = format!("cost ${:.2}", costs.iter().sum::<f64>());
     if !costs.is_empty() && text.width() + cost.len() + 2 <= room {
         text.push_str(&" ".repeat(room - text.width() - cost.len()));
         text.push_str(&cost);

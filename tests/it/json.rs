@@ -64,7 +64,7 @@ const VERBS: [(&str, &str); 36] = [
 const LINES: [&str; 7] = ["clean", "events", "kill", "ralph pause", "ralph resume", "send", "wait"];
 
 /// Verbs that print nothing that a program would read.
-const WITHOUT_JSON: [&str; 22] = [
+const WITHOUT_JSON: [&str; 23] = [
     "allow",
     "attach",
     "completions",
@@ -87,6 +87,7 @@ const WITHOUT_JSON: [&str; 22] = [
     "ralph tasks import",
     "ralph template",
     "session cancel",
+    "ui",
 ];
 
 /// Every verb, and whether it has `--format json`.

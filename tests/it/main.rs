@@ -92,6 +92,7 @@ mod trees;
 mod turns;
 mod typed_paths;
 mod typing;
+mod ui;
 mod unit;
 mod upgrades;
 mod usage;

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::ui::keys::Key;
+use crate::ui::keys::UiKey;
 use crate::ui::model::{Row, UiMode};
 use crate::ui::tests::{fleet, model, now, press, screen, send, worker};
 
@@ -20,7 +20,7 @@ fn later(model: &mut UiModel, milliseconds: i64) -> Vec<UiEffect> {
     update(model, UiEvent::Tick, now)
 }
 
-fn key(model: &mut UiModel, key: Key) -> Vec<UiEffect> {
+fn key(model: &mut UiModel, key: UiKey) -> Vec<UiEffect> {
     send(model, UiEvent::Key(key))
 }
 
@@ -35,7 +35,7 @@ fn workers_are_in_the_order_of_attention() {
     press(&mut model, "/OLD");
     assert_eq!(list(&model), "[the rest 1] old");
     assert_eq!(model.selected.as_deref(), Some("old"));
-    key(&mut model, Key::Esc);
+    key(&mut model, UiKey::Esc);
     assert!(list(&model).starts_with(shown), "{}", list(&model));
 }
 
@@ -43,18 +43,18 @@ fn workers_are_in_the_order_of_attention() {
 fn keys_move_the_selection() {
     let mut model = model(100, 40);
     for (pressed, selected) in [
-        (Key::Char('j'), "api"),
-        (Key::Tab, "stuck"),
-        (Key::Tab, "docs"),
-        (Key::BackTab, "stuck"),
-        (Key::Down, "bad"),
-        (Key::BackTab, "stuck"),
-        (Key::Char('k'), "api"),
-        (Key::Up, "docs"),
-        (Key::Up, "docs"),
-        (Key::Char('G'), "login"),
-        (Key::Down, "login"),
-        (Key::Char('g'), "docs"),
+        (UiKey::Char('j'), "api"),
+        (UiKey::Tab, "stuck"),
+        (UiKey::Tab, "docs"),
+        (UiKey::BackTab, "stuck"),
+        (UiKey::Down, "bad"),
+        (UiKey::BackTab, "stuck"),
+        (UiKey::Char('k'), "api"),
+        (UiKey::Up, "docs"),
+        (UiKey::Up, "docs"),
+        (UiKey::Char('G'), "login"),
+        (UiKey::Down, "login"),
+        (UiKey::Char('g'), "docs"),
     ] {
         key(&mut model, pressed.clone());
         assert_eq!(model.selected.as_deref(), Some(selected), "{pressed:?}");
@@ -62,7 +62,7 @@ fn keys_move_the_selection() {
     send(&mut model, UiEvent::Gone("docs".into()));
     assert_eq!(model.selected.as_deref(), Some("api"), "the next one takes its place");
     model.workers.clear();
-    key(&mut model, Key::Tab);
+    key(&mut model, UiKey::Tab);
     assert_eq!((model.selected, model.message.as_deref()), (None, Some("no worker needs you")));
 }
 
@@ -138,7 +138,7 @@ fn each_key_runs_the_verb_of_its_name() {
     ] {
         let mut model = model(100, 40);
         model.selected = Some(selected.into());
-        let press = |c| if c == '\n' { Key::Enter } else { Key::Char(c) };
+        let press = |c| if c == '\n' { UiKey::Enter } else { UiKey::Char(c) };
         let effects: Vec<UiEffect> = keys.chars().flat_map(|c| key(&mut model, press(c))).collect();
         assert!(effects.contains(&effect), "{keys}: {effects:?}");
         assert_eq!(model.mode, UiMode::List, "{keys}");
@@ -152,7 +152,7 @@ fn keys_that_change_nothing_run_nothing() {
     {
         let mut model = model(100, 40);
         model.selected = Some(selected.into());
-        let press = |c| if c == '\n' { Key::Enter } else { Key::Char(c) };
+        let press = |c| if c == '\n' { UiKey::Enter } else { UiKey::Char(c) };
         let effects: Vec<UiEffect> = keys.chars().flat_map(|c| key(&mut model, press(c))).collect();
         let acts = |effect: &UiEffect| matches!(effect, UiEffect::Run(_) | UiEffect::Attach(_));
         assert!(!effects.iter().any(acts), "{keys}: {effects:?}");
@@ -167,13 +167,13 @@ fn the_last_command_line_of_a_spawn_can_be_edited() {
         other => panic!("{other:?}"),
     };
     press(&mut model, "s");
-    key(&mut model, Key::Control('u'));
+    key(&mut model, UiKey::Control('u'));
     press(&mut model, "--name a -- sh -c 'x y'");
-    assert_eq!(spawned(key(&mut model, Key::Enter)), "spawn --name a -- sh -c x y");
+    assert_eq!(spawned(key(&mut model, UiKey::Enter)), "spawn --name a -- sh -c x y");
     press(&mut model, "s");
-    key(&mut model, Key::Home);
+    key(&mut model, UiKey::Home);
     press(&mut model, "--ralph ");
-    assert_eq!(spawned(key(&mut model, Key::Enter)), "spawn --detach --ralph --name a -- sh -c x y");
+    assert_eq!(spawned(key(&mut model, UiKey::Enter)), "spawn --detach --ralph --name a -- sh -c x y");
 }
 
 #[test]
@@ -229,8 +229,8 @@ fn a_lost_daemon_is_reported_and_the_workers_stay() {
 fn a_verb_that_fails_shows_its_output_and_esc_ends_one_that_runs() {
     let mut model = model(100, 40);
     press(&mut model, ":x");
-    key(&mut model, Key::Enter);
-    assert_eq!(key(&mut model, Key::Esc), [UiEffect::Cancel]);
+    key(&mut model, UiKey::Enter);
+    assert_eq!(key(&mut model, UiKey::Esc), [UiEffect::Cancel]);
     press(&mut model, "v");
     for line in ["swarm: error: no \x1b[2Jsuch thing", "hint: swarm ls"] {
         send(&mut model, UiEvent::Printed(line.into()));
@@ -238,7 +238,7 @@ fn a_verb_that_fails_shows_its_output_and_esc_ends_one_that_runs() {
     send(&mut model, UiEvent::Ended("✖ no such thing".into(), true));
     let shown = screen(&model);
     assert!(shown.contains("hint: swarm ls") && shown.contains("✖ no such thing"), "{shown}");
-    key(&mut model, Key::Esc);
+    key(&mut model, UiKey::Esc);
     assert_eq!(model.panel, Panel::Screen);
     for line in 0..2 * MAX_OUTPUT_LINES {
         send(&mut model, UiEvent::Printed(line.to_string()));
