@@ -173,7 +173,9 @@ fn wrap(mut line: &str, width: usize) -> Vec<&str> {
         parts.push(part);
         line = rest;
     }
-    parts.push(line);
+    if !line.is_empty() || parts.is_empty() {
+        parts.push(line);
+    }
     parts
 }
 
@@ -270,7 +272,7 @@ mod tests {
             ("a bcdefghij", 6, vec!["a bcde", "fghij"]),
             ("日本語", 4, vec!["日本", "語"]),
             ("日本", 1, vec!["日", "本"]),
-            ("ab", 0, vec!["a", "b", ""]),
+            ("ab", 0, vec!["a", "b"]),
         ] {
             assert_eq!(wrap(line, width), parts, "{line:?} {width}");
         }
