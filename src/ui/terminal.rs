@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{FlushArg, tcflush};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -17,6 +18,7 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
+use ratatui::layout::Rect;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::timeout;
@@ -79,7 +81,9 @@ impl UiTerminal {
     fn enter(&mut self) -> std::io::Result<()> {
         enable_raw_mode()?;
         execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
-        self.terminal.clear()
+        // `Terminal::clear` would ask the terminal for the position of its cursor, and read the answer among the keys.
+        let (columns, rows) = self.size();
+        self.terminal.resize(Rect::new(0, 0, columns, rows))
     }
 
     /// Returns the terminal to the state that a program expects.
@@ -111,6 +115,12 @@ impl UiTerminal {
         drawn.map(drop).map_err(|error| Error::system("cannot write to the terminal", error))
     }
 
+    /// Whether a read returns at once. Another program may have read the bytes that made the terminal readable.
+    fn has_input(&self) -> bool {
+        let mut fds = [PollFd::new(self.input.as_fd(), PollFlags::POLLIN)];
+        poll(&mut fds, PollTimeout::ZERO).is_ok_and(|count| count > 0)
+    }
+
     /// Returns the next keys; `None` when the terminal is gone. Cancel-safe.
     pub(super) async fn keys(&mut self) -> Option<Vec<UiKey>> {
         loop {
@@ -122,6 +132,9 @@ impl UiTerminal {
                 }
             } else {
                 ready.await.ok()?;
+            }
+            if !self.has_input() {
+                continue;
             }
             let mut bytes = [0; 4096];
             let count = match nix::unistd::read(&self.input, &mut bytes) {
