@@ -28,6 +28,7 @@ mod session;
 mod spawn;
 mod task_files;
 mod task_list;
+pub(crate) mod ui;
 mod unknown;
 mod worker;
 
@@ -74,10 +75,10 @@ Workers (one agent in one tmux window each):
   spawn        Start an agent; with --ralph, run it in a loop
   ls           List workers
   status       Show a worker's state
-  peek         Print a worker's screen
-  logs         Print a worker's output
+  peek         Print a worker's screen       logs           Print its output
   send         Type text into a worker
   answer       Answer an agent's question    interrupt      Press Ctrl-C
+  ui           Show all workers and act on them, full screen
   attach       Open a worker's window        eof            Send Ctrl-D to it
   wait         Wait until workers reach a state
   events       Show events as they happen
@@ -226,6 +227,9 @@ pub enum Command {
         You can attach from inside another tmux. If that tmux also uses Ctrl-B as its prefix, press it \
         twice: Ctrl-B, Ctrl-B, D.")]
     Attach(Attach),
+    /// Show all workers and act on them, full screen
+    #[command(long_about = ui::LONG, after_long_help = ui::after())]
+    Ui,
     /// Wait until workers reach a state
     #[command(long_about = after::WAIT_LONG)]
     Wait(Wait),

@@ -42,10 +42,10 @@ mod task_list;
 mod task_list_file;
 mod typed_path;
 mod verbs;
-mod worker;
+pub(crate) mod worker;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 /// Carries out `command` and returns its exit status.
 ///

@@ -7,7 +7,8 @@
 //! # Architecture
 //!
 //! ```text
-//! main -> cli, stories, client, session, daemon -> hooks, loops -> protocol, store, tmux, git, checks -> swarm-state
+//! main -> ui, stories -> cli, client, session, daemon -> hooks, loops -> protocol, store, tmux, git, checks
+//! all of them -> swarm-state
 //! ```
 //!
 //! The daemon's supervisor keeps a slot for each worker. A request or a notice from outside becomes an event, the
@@ -23,10 +24,10 @@
 //!   the state of workers. It waits for nothing but its inbox.
 //! * Nothing is started before it is written down.
 //! * An unknown exit is never a success. A tmux that does not answer never means that an agent is dead.
-//! * Only [`out`] prints. Only [`tmux`], [`git`], [`checks`], [`sandbox`], [`wrapper`], [`demo`], `notify` and the
-//!   client's `connect`, `attach`, `config edit` and `ralph plan` start processes. `client` imports none of `daemon`,
-//!   `store`, `git`, `hooks` and `session`, and `protocol` does not access the disk. A test reads the imports and holds
-//!   this.
+//! * Only [`out`] and [`ui`] print. Only [`tmux`], [`git`], [`checks`], [`sandbox`], [`wrapper`], [`demo`], [`ui`],
+//!   `notify` and the client's `connect`, `attach`, `config edit` and `ralph plan` start processes. `client` imports none
+//!   of `daemon`, `store`, `git`, `hooks` and `session`, and `protocol` does not access the disk. A test reads the imports
+//!   and holds this.
 //!
 //! # Reading order
 //!
@@ -45,6 +46,7 @@
 //!   environments, shell words, durations, times, settings of a loop
 //! * `runtime`: the runtime and the signals of a command
 //! * [`settings`], [`client`], [`out`], [`mod@cli`]: the command line
+//! * [`ui`]: the terminal interface
 //! * `client::json`: the objects of `--format json`
 //! * `task_files`, [`archive`]: the files of a task list in a project, and archiving them
 //! * [`doctor`]: checks the whole installation and changes nothing
@@ -88,4 +90,5 @@ pub mod store;
 pub mod stories;
 mod task_files;
 pub mod tmux;
+pub mod ui;
 pub mod wrapper;

@@ -9,7 +9,9 @@ use swarm::cli::{Cli, Command, DaemonArgs, DaemonCommand, RalphArgs, RalphComman
 use swarm::out::{CommandResult, Failure, Out};
 use swarm::paths::Paths;
 use swarm::settings::Settings;
-use swarm::{archive, cli, client, daemon, demo, doctor, hooks, sandbox, session, store, stories, wrapper};
+use swarm::{
+    archive, cli, client, daemon, demo, doctor, hooks, sandbox, session, store, stories, ui, wrapper,
+};
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
@@ -90,6 +92,7 @@ fn dispatch(cli: Cli) -> CommandResult {
         Command::Hooks(args) => hooks::verbs::run_hooks(args.command, Out::from_env()),
         Command::Plugin(args) => hooks::verbs::run_plugin(args.command, Out::from_env()),
         Command::Demo => demo::run(Out::from_env()),
+        Command::Ui => ui::run(cli.config, Out::from_env()),
         Command::Doctor(args) => doctor::run(&args, Out::from_env()),
         command => client::run(command, cli.config, Out::from_env()),
     }

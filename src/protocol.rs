@@ -104,6 +104,9 @@ pub enum Call {
     /// Shows one worker; answers [`WorkerView`].
     #[serde(rename = "status")]
     Status(Named),
+    /// Records that a person has looked at a finished worker; answers [`Empty`]. Has no effect on a live one.
+    #[serde(rename = "seen")]
+    Seen(Named),
     /// Captures a worker's screen; answers [`Peeked`].
     #[serde(rename = "peek")]
     Peek(PeekParams),
@@ -198,6 +201,7 @@ impl Call {
             | Self::Allow(_)
             | Self::Ls(_)
             | Self::Status(_)
+            | Self::Seen(_)
             | Self::Peek(_)
             | Self::Logs(_)
             | Self::Attach(_)

@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use super::call;
-use super::connect::{self, Client};
+use super::connect::{self, Client, QUICK_TIMEOUT};
 use crate::error::Result;
 use crate::out::Out;
 use crate::paths::Paths;
-use crate::protocol::Call;
+use crate::protocol::{Call, Empty, Named};
 
 /// The data that every client command has.
 pub(super) struct ClientContext {
@@ -28,6 +28,15 @@ impl ClientContext {
     /// Connects to the daemon, and starts it when it does not run.
     pub(super) async fn connect(&self) -> Result<Client> {
         connect::connect(&self.paths()?).await
+    }
+
+    /// Reports that a person was shown a finished worker by its name. A program that reads the output counts as none.
+    pub(super) async fn report_seen(&self, name: &str, is_finished: bool) {
+        if is_finished && Out::is_terminal() {
+            let call = Call::Seen(Named { name: name.to_owned() });
+            // An earlier daemon does not have this method.
+            drop(self.call::<Empty>(&call, QUICK_TIMEOUT).await);
+        }
     }
 
     /// Makes one call on a connection of its own.

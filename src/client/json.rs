@@ -73,6 +73,8 @@ pub(super) fn worker(view: &WorkerView) -> Value {
         "network": view.network,
         "allowed_hosts": view.allowed_hosts,
         "tasks": view.tasks,
+        "seen": view.seen,
+        "since": view.since,
         "metadata": metadata,
     })
 }

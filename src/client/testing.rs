@@ -7,7 +7,7 @@ use swarm_state::model::{LoopStatus, Status};
 use crate::protocol::{RalphView, WorkerView};
 
 /// A worker of this name and status.
-pub(super) fn view(name: &str, status: &str, metadata: Value) -> WorkerView {
+pub(crate) fn view(name: &str, status: &str, metadata: Value) -> WorkerView {
     serde_json::from_value(json!({
         "name": name, "status": status, "reason": null, "exit_code": null, "signal": null, "restarts": 0,
         "pid": 42, "cmd": ["claude"], "cwd": "/work", "tags": [], "env": {},

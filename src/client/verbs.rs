@@ -88,6 +88,7 @@ pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult 
         | Command::Hook(_)
         | Command::Hooks(_)
         | Command::Plugin(_)
+        | Command::Ui
         | Command::Demo => {
             Err(Error::new(ErrorCode::Internal, "`main` carries this command out itself").into())
         }

@@ -9,7 +9,7 @@ use swarm_state::screen::printable;
 use crate::protocol::{TaskListView, WorkerView};
 
 /// Whether `worker` is a loop.
-pub(super) fn is_loop(worker: &WorkerView) -> bool {
+pub(crate) fn is_loop(worker: &WorkerView) -> bool {
     worker.metadata().is_loop
 }
 
@@ -19,7 +19,7 @@ pub(super) fn loop_status(worker: &WorkerView) -> &str {
 }
 
 /// Formats a loop's iteration as `3/10`; `-` for a plain worker.
-pub(super) fn iteration(worker: &WorkerView) -> String {
+pub(crate) fn iteration(worker: &WorkerView) -> String {
     let metadata = worker.metadata();
     match (metadata.is_loop, metadata.iteration, metadata.max_iterations) {
         (true, Some(n), Some(max)) => format!("{n}/{max}"),
@@ -37,7 +37,7 @@ pub(super) fn story(tasks: &TaskListView) -> Option<(String, String)> {
 
 /// The cause in a few words; the text of a later daemon's cause that is unknown here. Without a cause, the story that
 /// the loop works on.
-pub(super) fn brief_cause(worker: &WorkerView) -> String {
+pub(crate) fn brief_cause(worker: &WorkerView) -> String {
     match &worker.cause {
         Some(Cause::NeedsPerson { text, .. }) if text.starts_with("a question") => {
             let is_question = |line: &&String| line.contains('?');
@@ -69,7 +69,7 @@ pub(super) fn local_time(text: &str) -> String {
 }
 
 /// Formats how long ago `started` (RFC 3339) was, in its largest unit: `42s`, `5m`, `3h`, `2d`.
-pub(super) fn age(started: &str, now: DateTime<FixedOffset>) -> String {
+pub(crate) fn age(started: &str, now: DateTime<FixedOffset>) -> String {
     let Ok(started) = DateTime::parse_from_rfc3339(started) else { return "?".to_owned() };
     let seconds = u64::try_from((now - started).num_seconds()).unwrap_or(0);
     match seconds {

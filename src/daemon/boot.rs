@@ -173,6 +173,7 @@ impl Supervisor {
         slot.origin.request = record.request;
         slot.origin.first_notice = self.notices.seq();
         slot.origin.legacy = record.legacy;
+        (slot.seen, slot.status_since) = (record.seen, record.status_since);
         slot.reconciled = foreign;
         // The changes that the marks recorded must be saved, even if nothing else happens to the worker.
         if !marks.is_empty() {

@@ -172,7 +172,8 @@ impl Supervisor {
         self.log_entry(name, &entry);
         tracing::info!(worker = %name, ?entry);
         self.answer_spawn(name, &entry);
-        if let Some(slot) = self.slots.get(name) {
+        if let Some(slot) = self.slots.get_mut(name) {
+            slot.note_status();
             self.notices.add(name.as_str(), slot.status(), entry);
         }
     }

@@ -21,6 +21,7 @@ impl Supervisor {
     pub(crate) fn save(&mut self, name: &WorkerName) {
         self.apply_file_edits(name);
         let Some(slot) = self.slots.get_mut(name) else { return };
+        slot.note_status();
         let outcome = write(&self.store, slot);
         let was_unsaved = slot.saving.is_unsaved();
         slot.saving.state = match &outcome {
@@ -50,6 +51,16 @@ impl Supervisor {
                     self.notify(name, Entry::Warning { message });
                 }
             }
+        }
+    }
+
+    /// Saves what may be lost: a failure is neither reported nor retried. The next save of the worker includes it.
+    pub(crate) fn save_if_possible(&mut self, name: &WorkerName) {
+        // The record of an unsaved worker is retried anyway, and the predecessor's file is not changed.
+        let is_ours = |slot: &&mut Slot| !slot.saving.is_unsaved() && slot.origin.legacy.is_none();
+        let Some(slot) = self.slots.get_mut(name).filter(is_ours) else { return };
+        if let Err(error) = slot.record().and_then(|record| self.store.save(&record)) {
+            tracing::warn!(worker = %name, %error, "not saved");
         }
     }
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use chrono::{DateTime, FixedOffset};
 use serde_json::{Map, Value};
 use swarm_state::engine::{Edits, Effect, Event, Now, Phase, Policy, Worker};
-use swarm_state::format::{FORMAT, Legacy, Metadata, RalphFile, Record};
-use swarm_state::model::{Pane, PromptVia, Status, Worktree};
+use swarm_state::format::{FORMAT, Legacy, Metadata, RalphFile, Record, StatusSince};
+use swarm_state::model::{Pane, PromptVia, Run, Status, Worktree};
 use swarm_state::notice::{Entry, PauseBy};
 use swarm_state::spec::{Prompt, WorkerSpec};
 use swarm_state::tasks::IterationMode;
@@ -90,6 +90,10 @@ pub(crate) struct Slot {
     pub(crate) reconciled: bool,
     pub(crate) busy: BusyList,
     pub(crate) waiting: Waiting,
+    /// The run at whose end a person last looked at the worker.
+    pub(crate) seen: Option<Run>,
+    /// The status as it was noted last, and since when the worker has it.
+    pub(crate) status_since: Option<StatusSince>,
 }
 
 /// The part of a spec that the engine uses.
@@ -145,6 +149,8 @@ impl Slot {
             reconciled: true,
             busy: BusyList::default(),
             waiting: Waiting::default(),
+            seen: None,
+            status_since: None,
         })
     }
 
@@ -165,6 +171,8 @@ impl Slot {
             engine,
             legacy: self.origin.legacy.clone(),
             request: self.origin.request.clone(),
+            seen: self.seen,
+            status_since: self.status_since,
             extra: self.origin.extra.clone(),
         })
     }
@@ -308,6 +316,19 @@ impl Slot {
             }
             _ => {}
         }
+    }
+
+    /// Notes the status, and its beginning if it has changed.
+    pub(crate) fn note_status(&mut self) {
+        let status = self.status();
+        if self.status_since.is_none_or(|since| since.status != status) {
+            self.status_since = Some(StatusSince { status, at: crate::daemon::clock::local_now() });
+        }
+    }
+
+    /// Whether a person has looked at the worker since its last run ended.
+    pub(crate) fn is_seen(&self) -> bool {
+        self.engine.is_stopped() && self.seen == Some(self.engine.run())
     }
 
     /// True while the worker has neither stopped nor lost its tmux server.

@@ -34,6 +34,7 @@ pub(crate) mod ralph_set;
 pub(crate) mod ralph_status;
 pub(crate) mod report;
 pub(crate) mod respawn;
+pub(crate) mod seen;
 pub(crate) mod send;
 pub(crate) mod spawn;
 pub(crate) mod status;
@@ -48,6 +49,7 @@ impl Supervisor {
             Call::Kill(params) => self.kill(params, reply),
             Call::Ls(Empty {}) => reply.answer(Ok(self.listing())),
             Call::Status(Named { name }) => reply.answer(self.status(&name)),
+            Call::Seen(Named { name }) => reply.answer(self.seen(&name, peer)),
             Call::Peek(params) => match self.find(&params.name) {
                 Ok((_, slot)) => peek::peek(slot, params.lines, reply),
                 Err(error) => reply.refuse(error),

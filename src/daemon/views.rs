@@ -67,6 +67,8 @@ fn worker(slot: &Slot) -> WorkerView {
         allowed_hosts: spec.sandbox.as_ref().map(|sandbox| sandbox.hosts.clone()).unwrap_or_default(),
         tasks: tasks(slot),
         caps: spec.caps,
+        seen: slot.is_seen(),
+        since: slot.status_since.filter(|since| since.status == status).map(|since| since.at.to_rfc3339()),
         caps_in_force: wrapper::caps_in_force(&context.run_dir(engine.run())).filter(|_| live),
     }
 }

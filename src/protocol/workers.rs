@@ -116,6 +116,12 @@ pub struct WorkerView {
     /// The mechanism of each cap that is in force; absent while no run is alive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caps_in_force: Option<CapsInForce>,
+    /// A person has looked at the finished worker; absent for no.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub seen: bool,
+    /// Since when it has its status: RFC 3339 with offset; absent if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
 }
 
 /// The task list of a loop, and its work.

@@ -23,4 +23,4 @@ pub mod v0;
 
 pub use json::{FORMAT, FormatError};
 pub use ralph::{RalphFile, edits, parse_ralph};
-pub use record::{Legacy, LegacyTmux, Metadata, Record, parse_record};
+pub use record::{Legacy, LegacyTmux, Metadata, Record, StatusSince, parse_record};

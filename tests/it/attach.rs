@@ -9,18 +9,28 @@ use nix::sys::signal::Signal;
 
 use super::world::{Ran, SWARM, World, is_alive, signal};
 
-/// A terminal of 70x20 in which a command runs; when that ends, `code N` stands there.
+/// A terminal in which a command runs; when that ends, `code N` stands there.
 pub(crate) struct Terminal<'a> {
     world: &'a World,
     socket: PathBuf,
 }
 
 impl<'a> Terminal<'a> {
+    /// One of 70x20.
     pub(crate) fn run(world: &'a World, number: usize, command: &[&str]) -> Self {
+        Self::sized(world, number, ("70", "21"), command)
+    }
+
+    pub(crate) fn sized(
+        world: &'a World,
+        number: usize,
+        (columns, lines): (&str, &str),
+        command: &[&str],
+    ) -> Self {
         let terminal = Self { world, socket: world.path(format!("tmux/terminal-{number}")) };
         let script = "trap : INT; \"$@\"; code=$?; trap '' INT; echo \"code $code\"; exec cat";
         let start =
-            ["-f", "/dev/null", "new-session", "-d", "-x", "70", "-y", "21", "--", "sh", "-c", script];
+            ["-f", "/dev/null", "new-session", "-d", "-x", columns, "-y", lines, "--", "sh", "-c", script];
         terminal.tmux(&[&start[..], &["sh"], command].concat()).ok();
         terminal
     }
@@ -74,7 +84,7 @@ impl Drop for Terminal<'_> {
 }
 
 /// The sessions of people who look: `SESSION ATTACHED PANES WORKER RUN` each.
-fn views(world: &World) -> Vec<String> {
+pub(crate) fn views(world: &World) -> Vec<String> {
     let format = "#{session_name} #{session_attached} #{session_windows} #{@swarm_worker} #{@swarm_run}";
     let ran = world.tmux(&["list-panes", "-a", "-F", format]);
     ran.out.lines().filter(|line| line.starts_with("swarm-view-")).map(str::to_owned).collect()

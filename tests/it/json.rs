@@ -64,7 +64,7 @@ const VERBS: [(&str, &str); 36] = [
 const LINES: [&str; 7] = ["clean", "events", "kill", "ralph pause", "ralph resume", "send", "wait"];
 
 /// Verbs that print nothing that a program would read.
-const WITHOUT_JSON: [&str; 24] = [
+const WITHOUT_JSON: [&str; 25] = [
     "allow",
     "answer",
     "attach",
@@ -89,6 +89,7 @@ const WITHOUT_JSON: [&str; 24] = [
     "ralph tasks import",
     "ralph template",
     "session cancel",
+    "ui",
 ];
 
 /// Every verb, and whether it has `--format json`.

@@ -83,6 +83,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Attach) -> CommandResult {
     let name = args.name.as_str();
     let mut client = ctx.connect().await?;
     let worker: WorkerView = client.call(&Call::Status(named(name)), QUICK_TIMEOUT).await?;
+    ctx.report_seen(name, worker.status.is_finished()).await;
     let view = client.call(&Call::Attach(named(name)), QUICK_TIMEOUT).await?;
     drop(client);
     terminal(name, std::env::var("TERM").ok().as_deref())?;
@@ -253,6 +254,7 @@ async fn wait(
             }
             Ok(NextRun::Nothing(worker)) => {
                 over(ctx, name, worker.as_deref());
+                ctx.report_seen(name, worker.is_some_and(|worker| worker.status.is_finished())).await;
                 return Ok(Err(0));
             }
             Ok(NextRun::Wait(worker)) => {

@@ -35,7 +35,10 @@ pub(super) async fn run(ctx: &ClientContext, args: &ReportArgs) -> CommandResult
     let report = fetch(ctx, name.as_str()).await?;
     match args.format {
         ReportFormat::Json => ctx.out.json(&json::report(&report, &after(&report, args.since).iterations))?,
-        ReportFormat::Md => ctx.out.lines(&markdown(&report, args.since, Length::Full))?,
+        ReportFormat::Md => {
+            ctx.out.lines(&markdown(&report, args.since, Length::Full))?;
+            ctx.report_seen(&report.name, report.worker_status.is_finished()).await;
+        }
     }
     Ok(0)
 }

@@ -35,6 +35,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &StatusArgs) -> CommandResult
             if let Some(hint) = next_step(&situation(&worker)) {
                 ctx.out.hint(&hint);
             }
+            ctx.report_seen(&worker.name, worker.status.is_finished()).await;
         }
     }
     Ok(if worker.status.is_live_or_paused() { 0 } else { 1 })

@@ -33,6 +33,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Why) -> CommandResult {
         plain::page(ctx, &worker).await?
     };
     ctx.out.lines(&lines)?;
+    ctx.report_seen(&name, worker.status.is_finished()).await;
     Ok(0)
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::json::{FORMAT, FormatError, need, object, take, to_bytes, value};
-use crate::model::{Pane, WorkerName, Worktree};
+use crate::model::{Pane, Run, Status, WorkerName, Worktree};
 use crate::spec::WorkerSpec;
 
 /// The part of the record that scripts read (with `jq`).
@@ -91,8 +91,21 @@ pub struct Record {
     pub legacy: Option<Legacy>,
     /// The id of the spawn request, if the client sent one. A repeated request gets the same answer.
     pub request: Option<String>,
+    /// The run at whose end a person last looked at the worker.
+    pub seen: Option<Run>,
+    /// The worker's status, and since when it has it.
+    pub status_since: Option<StatusSince>,
     /// Keys that are not ours; they survive.
     pub extra: Map<String, Value>,
+}
+
+/// A status, and its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusSince {
+    /// The status.
+    pub status: Status,
+    /// Its beginning.
+    pub at: DateTime<FixedOffset>,
 }
 
 impl Record {
@@ -116,6 +129,12 @@ impl Record {
         }
         if self.request.is_some() {
             ours.push(("request", value("request", &self.request)?));
+        }
+        if self.seen.is_some() {
+            ours.push(("seen", value("seen", &self.seen)?));
+        }
+        if self.status_since.is_some() {
+            ours.push(("status_since", value("status_since", &self.status_since)?));
         }
         to_bytes(ours, &self.extra)
     }
@@ -150,6 +169,9 @@ pub fn parse_record(bytes: &[u8]) -> Result<Record, FormatError> {
         engine: map.remove("engine").unwrap_or(Value::Null),
         legacy: take(&mut map, "legacy")?,
         request: take(&mut map, "request")?,
+        // Not important enough for an unreadable record.
+        seen: take(&mut map, "seen").unwrap_or_default(),
+        status_since: take(&mut map, "status_since").unwrap_or_default(),
         extra: map,
     })
 }

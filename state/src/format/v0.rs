@@ -82,6 +82,8 @@ fn worker(
         engine: Value::Null,
         legacy: Some(legacy),
         request: None,
+        seen: None,
+        status_since: None,
         extra: map.into_iter().map(apart).collect(),
     })
 }

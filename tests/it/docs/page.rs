@@ -19,7 +19,7 @@ const MAX_HEADING_CHARS: usize = 40;
 pub(super) const DATE: &str = "2026-11-29";
 
 /// Pages to read next, for the pages whose names begin with a text. The first row that fits counts.
-const RELATED: [(&str, &str); 12] = [
+const RELATED: [(&str, &str); 13] = [
     ("swarm-spawn", "swarm-loop(1), swarm-ralph(1), swarm-attach(1), swarm-config(5)"),
     ("swarm-loop", "swarm-spawn(1), swarm-why(1), swarm-report(1), swarm-ralph(1)"),
     ("swarm-ralph", "swarm-ralph(1), swarm-loop(1), swarm-why(1), swarm-report(1)"),
@@ -31,6 +31,7 @@ const RELATED: [(&str, &str); 12] = [
     ("swarm-plugin", "swarm-plugin(1), swarm-session(1), swarm-session(7)"),
     ("swarm-daemon", "swarm-daemon(1), swarm-doctor(1), swarm-state(5), swarm-troubleshooting(7)"),
     ("swarm-doctor", "swarm-daemon(1), swarm-troubleshooting(7)"),
+    ("swarm-ui", "swarm-ls(1), swarm-why(1), swarm-attach(1), swarm-report(1)"),
     ("swarm-", "swarm-ls(1), swarm-spawn(1), swarm-kill(1), swarm-clean(1), swarm-troubleshooting(7)"),
 ];
 

@@ -1,0 +1,172 @@
+//! Reads keys from the bytes of a terminal.
+//!
+//! The reader of crossterm is not used: it neither returns at the end of the input nor before a sequence is complete,
+//! so a terminal that is closed, or one slow byte, would stop everything. Deliberately absent: what a key does.
+
+/// A key, or a text that was pasted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum UiKey {
+    Char(char),
+    /// A letter with Control, in lower case.
+    Control(char),
+    Enter,
+    Esc,
+    Tab,
+    BackTab,
+    Backspace,
+    Delete,
+    Up,
+    Down,
+    Left,
+    Right,
+    Home,
+    End,
+    PageUp,
+    PageDown,
+    Paste(String),
+}
+
+const PASTE_START: &[u8] = b"\x1b[200~";
+const PASTE_END: &[u8] = b"\x1b[201~";
+
+/// The longest sequence of a key; a longer one is dropped.
+const MAX_SEQUENCE_BYTES: usize = 32;
+
+/// Turns bytes into keys. A sequence may arrive in parts.
+#[derive(Debug, Default)]
+pub(super) struct KeyReader {
+    pending: Vec<u8>,
+}
+
+impl KeyReader {
+    /// Returns the keys that are complete.
+    pub(super) fn read(&mut self, bytes: &[u8]) -> Vec<UiKey> {
+        self.pending.extend_from_slice(bytes);
+        let mut keys = vec![];
+        while let Some((used, key)) = first_key(&self.pending) {
+            keys.extend(key);
+            self.pending.drain(..used);
+        }
+        keys
+    }
+
+    /// Whether a sequence has begun.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.pending.is_empty() && !self.pending.starts_with(PASTE_START)
+    }
+
+    /// No more bytes followed for a moment: an Esc was the key. The rest of another sequence is dropped.
+    pub(super) fn finish(&mut self) -> Option<UiKey> {
+        let is_esc = self.pending == b"\x1b";
+        self.pending.clear();
+        is_esc.then_some(UiKey::Esc)
+    }
+}
+
+/// The first key and its length in bytes; no key for a sequence that has no meaning here. `None` if more bytes must
+/// follow.
+fn first_key(bytes: &[u8]) -> Option<(usize, Option<UiKey>)> {
+    let simple = |key| Some((1, Some(key)));
+    match *bytes.first()? {
+        0x1b => escape_sequence(bytes),
+        b'\r' | b'\n' => simple(UiKey::Enter),
+        b'\t' => simple(UiKey::Tab),
+        0x7f | 0x08 => simple(UiKey::Backspace),
+        byte @ 0x01..=0x1a => simple(UiKey::Control((byte + b'a' - 1).into())),
+        0x00..0x20 => Some((1, None)),
+        _ => character(bytes),
+    }
+}
+
+/// A character in UTF-8. An invalid byte is dropped.
+fn character(bytes: &[u8]) -> Option<(usize, Option<UiKey>)> {
+    let head = &bytes[..bytes.len().min(4)];
+    let valid = match std::str::from_utf8(head) {
+        Ok(text) => text,
+        Err(error) if error.valid_up_to() > 0 => std::str::from_utf8(&head[..error.valid_up_to()]).ok()?,
+        Err(error) => return error.error_len().map(|length| (length, None)),
+    };
+    let first = valid.chars().next()?;
+    Some((first.len_utf8(), Some(UiKey::Char(first))))
+}
+
+fn escape_sequence(bytes: &[u8]) -> Option<(usize, Option<UiKey>)> {
+    if bytes.starts_with(PASTE_START) {
+        let end = bytes.windows(PASTE_END.len()).position(|window| window == PASTE_END)?;
+        let text = String::from_utf8_lossy(&bytes[PASTE_START.len()..end]).into_owned();
+        return Some((end + PASTE_END.len(), Some(UiKey::Paste(text))));
+    }
+    match bytes.get(1)? {
+        b'[' => {}
+        b'O' => return bytes.get(2).map(|last| (3, named(b"", *last))),
+        // Alt with a key, or Esc and then a key.
+        _ => return Some((1, Some(UiKey::Esc))),
+    }
+    let end = bytes.iter().skip(2).position(|byte| (0x40..=0x7e).contains(byte));
+    match end {
+        Some(length) => Some((length + 3, named(&bytes[2..length + 2], bytes[length + 2]))),
+        None if bytes.len() > MAX_SEQUENCE_BYTES => Some((bytes.len(), None)),
+        None => None,
+    }
+}
+
+/// The key of a sequence with these parameters and this last byte. Modifiers are ignored.
+fn named(parameters: &[u8], last: u8) -> Option<UiKey> {
+    let number = parameters.split(|byte| *byte == b';').next().unwrap_or_default();
+    Some(match (last, number) {
+        (b'A', _) => UiKey::Up,
+        (b'B', _) => UiKey::Down,
+        (b'C', _) => UiKey::Right,
+        (b'D', _) => UiKey::Left,
+        (b'H', _) | (b'~', b"1" | b"7") => UiKey::Home,
+        (b'F', _) | (b'~', b"4" | b"8") => UiKey::End,
+        (b'Z', _) => UiKey::BackTab,
+        (b'M', b"") => UiKey::Enter,
+        (b'~', b"3") => UiKey::Delete,
+        (b'~', b"5") => UiKey::PageUp,
+        (b'~', b"6") => UiKey::PageDown,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_keys() {
+        let paste = "\x1b[200~a\nb\x1b[201~";
+        for (bytes, keys) in [
+            ("jK?", vec![UiKey::Char('j'), UiKey::Char('K'), UiKey::Char('?')]),
+            ("日\u{e9}", vec![UiKey::Char('日'), UiKey::Char('é')]),
+            ("\r\t\x7f\x03", vec![UiKey::Enter, UiKey::Tab, UiKey::Backspace, UiKey::Control('c')]),
+            ("\x1b[A\x1bOB\x1b[1;5C\x1b[D", vec![UiKey::Up, UiKey::Down, UiKey::Right, UiKey::Left]),
+            (
+                "\x1b[H\x1b[4~\x1b[5~\x1b[6~\x1b[3~",
+                vec![UiKey::Home, UiKey::End, UiKey::PageUp, UiKey::PageDown, UiKey::Delete],
+            ),
+            ("\x1b[Z\x1b[99u\x1b[<0;3;4Mx", vec![UiKey::BackTab, UiKey::Char('x')]),
+            ("\x1bj", vec![UiKey::Esc, UiKey::Char('j')]),
+            (paste, vec![UiKey::Paste("a\nb".into())]),
+        ] {
+            let mut whole = KeyReader::default();
+            assert_eq!(whole.read(bytes.as_bytes()), keys, "{bytes:?}");
+            let mut in_parts = KeyReader::default();
+            let got: Vec<UiKey> = bytes.bytes().flat_map(|byte| in_parts.read(&[byte])).collect();
+            assert_eq!(got, keys, "{bytes:?} byte by byte");
+            assert!(!in_parts.is_waiting(), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn an_esc_alone_is_a_key_and_invalid_bytes_are_dropped() {
+        let mut reader = KeyReader::default();
+        assert_eq!(reader.read(b"\x1b"), []);
+        assert!(reader.is_waiting());
+        assert_eq!(reader.finish(), Some(UiKey::Esc));
+        assert_eq!(reader.read(b"\xff\xfea\xe6"), [UiKey::Char('a')]);
+        assert_eq!(reader.finish(), None);
+        assert_eq!(reader.read(&[&b"\x1b["[..], &[b'0'; 40]].concat()), []);
+        assert_eq!(reader.read(b"q"), [UiKey::Char('q')]);
+    }
+}

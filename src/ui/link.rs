@@ -1,0 +1,207 @@
+//! The connections of `swarm ui` to the daemon.
+//!
+//! One task follows the notices: it requests each worker that something happened to, and from time to time all of
+//! them, which also shows whether the daemon answers. Another one loads the pages of the selected worker. Both connect
+//! again by themselves. A daemon that was stopped on purpose is not started: it has removed its socket.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
+
+use super::messages::{UiEffect, UiEvent};
+use super::model::Panel;
+use crate::client::connect::{self, Client, QUICK_TIMEOUT, SLOW_TIMEOUT};
+use crate::error::{Error, ErrorCode, Result};
+use crate::paths::Paths;
+use crate::protocol::{
+    Call, Empty, Lines, Listing, LogsParams, Named, PeekParams, Peeked, Report, ReportParams, Snapshot,
+    SubscribeParams, WorkerView,
+};
+
+/// How often all workers are requested.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long the daemon may take for an answer from memory before it counts as hanging.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The delay between notices and the request of their workers, in which more notices may arrive.
+const COLLECT_DELAY: Duration = Duration::from_millis(80);
+
+/// More changed workers than this are requested with all others.
+const MAX_SINGLE_REQUESTS: usize = 8;
+
+/// The delay between two attempts to connect.
+const CONNECT_DELAY: Duration = Duration::from_millis(500);
+
+/// The way to ask the daemon.
+pub(super) struct DaemonLink {
+    questions: UnboundedSender<UiEffect>,
+}
+
+impl DaemonLink {
+    /// Connects, and starts the daemon if none runs.
+    ///
+    /// # Errors
+    /// When no daemon can be reached.
+    pub(super) async fn open(paths: Paths, events: UnboundedSender<UiEvent>) -> Result<Self> {
+        let client = connect::connect(&paths).await?;
+        let (questions, asked) = mpsc::unbounded_channel();
+        tokio::spawn(answer(paths.clone(), asked, events.clone()));
+        tokio::spawn(watch(paths, client, events));
+        Ok(Self { questions })
+    }
+
+    /// Sends a question. The answer is an event.
+    pub(super) fn ask(&self, question: UiEffect) {
+        let _ = self.questions.send(question);
+    }
+}
+
+/// Follows the daemon, and connects again when that fails.
+async fn watch(paths: Paths, client: Client, events: UnboundedSender<UiEvent>) {
+    let mut client = Ok(client);
+    loop {
+        let followed = match client {
+            Ok(client) => follow(&paths, client, &events).await,
+            Err(error) => Err(error),
+        };
+        let Err(error) = followed;
+        let message = match error.code {
+            ErrorCode::Timeout => "the daemon does not answer".to_owned(),
+            _ => error.message,
+        };
+        if events.send(UiEvent::Down(message)).is_err() {
+            return;
+        }
+        sleep(CONNECT_DELAY).await;
+        client = connection(&paths).await;
+    }
+}
+
+/// Connects again.
+async fn connection(paths: &Paths) -> Result<Client> {
+    match connect::connect_existing(paths).await? {
+        Some(client) => Ok(client),
+        // A daemon that was killed leaves its socket.
+        None if paths.socket().exists() => connect::connect(paths).await,
+        None => Err(Error::new(ErrorCode::NoDaemon, "the daemon is stopped (swarm daemon start)")),
+    }
+}
+
+/// Reports changes of workers until the connection fails.
+async fn follow(paths: &Paths, mut notices: Client, events: &UnboundedSender<UiEvent>) -> Result<Infallible> {
+    let call = Call::Subscribe(SubscribeParams::default());
+    let snapshot: Snapshot = notices.call(&call, ANSWER_TIMEOUT).await?;
+    let mut calls = connection(paths).await?;
+    let closed = || Error::new(ErrorCode::Internal, "the interface has ended");
+    let send = |event| events.send(event).map_err(|_| closed());
+    send(UiEvent::Workers(snapshot.workers))?;
+    let mut refresh = interval(REFRESH_INTERVAL);
+    refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    refresh.reset();
+    let mut changed: BTreeSet<String> = BTreeSet::new();
+    let mut collected = Instant::now();
+    loop {
+        tokio::select! {
+            notice = notices.notice() => {
+                if changed.is_empty() {
+                    collected = Instant::now() + COLLECT_DELAY;
+                }
+                changed.insert(notice?.worker);
+                continue;
+            }
+            () = sleep_until(collected), if !changed.is_empty() => {}
+            _ = refresh.tick() => changed.clear(),
+        }
+        if changed.is_empty() || changed.len() > MAX_SINGLE_REQUESTS {
+            let listing: Listing = calls.call(&Call::Ls(Empty {}), ANSWER_TIMEOUT).await?;
+            changed.clear();
+            send(UiEvent::Workers(listing.workers))?;
+        }
+        for name in std::mem::take(&mut changed) {
+            let call = Call::Status(Named { name: name.clone() });
+            match calls.call::<WorkerView>(&call, ANSWER_TIMEOUT).await {
+                Ok(worker) => send(UiEvent::Worker(Box::new(worker)))?,
+                Err(error) if error.code == ErrorCode::NotFound => send(UiEvent::Gone(name))?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Answers questions, one after the other. Each failed answer closes the connection.
+async fn answer(paths: Paths, mut asked: UnboundedReceiver<UiEffect>, events: UnboundedSender<UiEvent>) {
+    let mut client: Option<Client> = None;
+    while let Some(question) = asked.recv().await {
+        let event = match one_answer(&paths, &mut client, &question).await {
+            Ok(event) => event,
+            Err(error) => {
+                client = client.filter(|_| !matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Timeout));
+                match question {
+                    UiEffect::Load(name, panel, _) => Some(UiEvent::Page(name, panel, vec![error.message])),
+                    _ => None,
+                }
+            }
+        };
+        if event.is_some_and(|event| events.send(event).is_err()) {
+            return;
+        }
+    }
+}
+
+async fn one_answer(
+    paths: &Paths,
+    client: &mut Option<Client>,
+    question: &UiEffect,
+) -> Result<Option<UiEvent>> {
+    let client = match client {
+        Some(client) => client,
+        // Only the other task starts a daemon.
+        None => match connect::connect_existing(paths).await? {
+            Some(connected) => client.insert(connected),
+            None => return Err(Error::new(ErrorCode::NoDaemon, "the daemon is not running")),
+        },
+    };
+    Ok(match question.clone() {
+        UiEffect::Load(name, panel, lines) => {
+            let lines = u32::from(lines);
+            let text = if panel == Panel::Log {
+                let params = LogsParams {
+                    name: name.clone(),
+                    lines: Some(lines),
+                    history: true,
+                    iteration: None,
+                    from: None,
+                };
+                client.call::<Lines>(&Call::Logs(params), QUICK_TIMEOUT).await?.lines
+            } else {
+                let call = Call::Peek(PeekParams { name: name.clone(), lines });
+                client.call::<Peeked>(&call, QUICK_TIMEOUT).await?.lines
+            };
+            Some(UiEvent::Page(name, panel, text))
+        }
+        UiEffect::LoadReport(name) => {
+            // The first page has the first iterations; later pages follow.
+            let mut report = report_page(client, &name, 1).await?;
+            while let Some(next) = report.next.take() {
+                let more = report_page(client, &name, next).await?;
+                report.iterations.extend(more.iterations);
+                report.next = more.next;
+            }
+            Some(UiEvent::Report(Box::new(report)))
+        }
+        UiEffect::Seen(name) => {
+            let _: Empty = client.call(&Call::Seen(Named { name: name.clone() }), QUICK_TIMEOUT).await?;
+            let worker: WorkerView = client.call(&Call::Status(Named { name }), QUICK_TIMEOUT).await?;
+            Some(UiEvent::Worker(Box::new(worker)))
+        }
+        _ => None,
+    })
+}
+
+async fn report_page(client: &mut Client, name: &str, from: u32) -> Result<Report> {
+    client.call(&Call::RalphReport(ReportParams { name: name.to_owned(), from }), SLOW_TIMEOUT).await
+}

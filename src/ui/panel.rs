@@ -1,0 +1,287 @@
+//! The panel of the selected worker: its title, its page, and the names of all pages.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use swarm_state::ledger::Iteration;
+use swarm_state::notice::{dollars, duration};
+use swarm_state::promise::Claim;
+use swarm_state::screen::printable;
+use unicode_width::UnicodeWidthStr;
+
+use super::layout::areas;
+use super::model::{Panel, UiModel};
+use super::style::colored;
+use crate::client::worker::{brief_cause, iteration};
+use crate::out::fit;
+use crate::protocol::Report;
+
+/// The columns of a chart's text around its bars.
+const CHART_TEXT_COLUMNS: usize = 34;
+
+/// The last iterations that the chart has.
+const MAX_CHART_BARS: usize = 20;
+
+/// The title, the line of the pages and the line between them and the page.
+const FRAME_LINES: usize = 2;
+
+/// Draws the panel.
+pub(super) fn draw(model: &UiModel, frame: &mut Frame, area: Rect) {
+    let (width, height) = (usize::from(area.width), usize::from(area.height));
+    let lines = page(model, width);
+    let room = height.saturating_sub(FRAME_LINES);
+    let first = model.scroll.unwrap_or_else(|| first_of(model.panel, lines.len(), room));
+    let first = first.min(lines.len().saturating_sub(room));
+    let shown = lines.iter().skip(first).take(room).cloned();
+    let mut all = vec![Line::styled(fit(&title(model), width), Style::new().add_modifier(Modifier::BOLD))];
+    all.extend(shown);
+    frame.render_widget(Paragraph::new(all), area);
+    if height > 1 {
+        let tabs = Rect { y: area.y + area.height - 1, height: 1, ..area };
+        let more = lines.len().saturating_sub(first + room);
+        frame.render_widget(tab_line(model, width, more), tabs);
+    }
+}
+
+/// The first line that is shown if the person has not scrolled.
+pub(super) fn first_line(model: &UiModel) -> usize {
+    let (lines, room) = size(model);
+    first_of(model.panel, lines, room)
+}
+
+/// The first line that is shown at the end of the page.
+pub(super) fn last_first_line(model: &UiModel) -> usize {
+    let (lines, room) = size(model);
+    lines.saturating_sub(room)
+}
+
+/// The number of lines of the page, and of those that fit.
+fn size(model: &UiModel) -> (usize, usize) {
+    let area = areas(model).panel;
+    (page(model, area.width.into()).len(), usize::from(area.height).saturating_sub(FRAME_LINES))
+}
+
+/// A page that grows is shown from its end.
+fn first_of(panel: Panel, lines: usize, room: usize) -> usize {
+    match panel {
+        Panel::Screen | Panel::Log | Panel::Output => lines.saturating_sub(room),
+        Panel::Why | Panel::Diff | Panel::Report => 0,
+    }
+}
+
+fn title(model: &UiModel) -> String {
+    if model.panel == Panel::Output {
+        let state = if model.output.is_running { "running, Esc ends it" } else { "ended, Esc closes it" };
+        return match model.output.title.is_empty() {
+            true => "no verb was run yet".to_owned(),
+            false => format!("swarm {} · {state}", printable(&model.output.title)),
+        };
+    }
+    let Some(worker) = model.selected_worker() else { return String::new() };
+    let mut parts = vec![printable(&worker.name), worker.status.to_string()];
+    if model.has_loop() {
+        parts.push(format!("iteration {}", iteration(worker)));
+    }
+    parts.push(model.age(worker));
+    parts.extend(worker.metadata().cost_usd.map(|usd| format!("${usd:.2}")));
+    parts.join(" · ")
+}
+
+/// The names of the pages, the current one in brackets, and how many lines follow below.
+fn tab_line(model: &UiModel, width: usize, more: usize) -> Line<'static> {
+    let mut spans = vec![];
+    let all = Panel::OF_WORKER.into_iter().chain((model.panel == Panel::Output).then_some(Panel::Output));
+    for panel in all {
+        let is_current = panel == model.panel;
+        let text = if is_current { format!("[{}]", panel.title()) } else { format!(" {} ", panel.title()) };
+        let style = if is_current { Style::new().add_modifier(Modifier::BOLD) } else { Style::new() };
+        spans.push(Span::styled(text, style));
+    }
+    let used = |spans: &[Span<'_>]| spans.iter().map(|span| span.content.width()).sum::<usize>();
+    if used(&spans) > width {
+        spans = vec![Span::raw(format!("[{}] < >", model.panel.title()))];
+    }
+    let rest = if more > 0 { format!(" {more} more: PgDn") } else { String::new() };
+    if used(&spans) + rest.width() <= width {
+        spans.push(Span::raw(rest));
+    }
+    Line::from(spans)
+}
+
+/// The lines of the current page.
+fn page(model: &UiModel, width: usize) -> Vec<Line<'static>> {
+    let mut lines = vec![];
+    match (&model.report, model.panel) {
+        (Some(report), Panel::Screen) => lines.extend(facts(model, report, width)),
+        (Some(report), Panel::Report) => lines.extend(chart(model, report, width)),
+        _ => {}
+    }
+    let cause = model.selected_worker().map(brief_cause).filter(|cause| !cause.is_empty());
+    if let (Panel::Screen, Some(cause)) = (model.panel, cause) {
+        lines.insert(0, Line::raw(fit(&format!("cause: {}", printable(&cause)), width)));
+    }
+    if !lines.is_empty() {
+        lines.push(Line::raw("─".repeat(width)));
+    }
+    let text = match model.panel {
+        Panel::Output => Some(&model.output.lines),
+        panel => model.pages.get(&panel),
+    };
+    match text {
+        Some(text) if text.is_empty() => lines.push(Line::raw("nothing was printed yet")),
+        Some(text) => lines.extend(text.iter().flat_map(|line| text_lines(model, line, width))),
+        None if model.selected.is_some() => lines.push(Line::raw("loading …")),
+        None => {}
+    }
+    lines
+}
+
+/// A line of a page, wrapped; the lines of a diff are colored by their sign. A wrapped screen would be unreadable, so
+/// its lines are cut.
+fn text_lines(model: &UiModel, line: &str, width: usize) -> Vec<Line<'static>> {
+    let color = match line.as_bytes() {
+        _ if model.panel != Panel::Diff => None,
+        [b'+', ..] => Some(Color::Green),
+        [b'-', ..] => Some(Color::Red),
+        [b'@', ..] => Some(Color::Cyan),
+        _ => None,
+    };
+    let style = color.map_or_else(Style::new, |color| colored(model, color));
+    let parts = if model.panel == Panel::Screen { vec![line] } else { wrap(line, width) };
+    parts.into_iter().map(|part| Line::styled(part.to_owned(), style)).collect()
+}
+
+/// Breaks a line after a space in the second half of the width, or else at the width.
+fn wrap(mut line: &str, width: usize) -> Vec<&str> {
+    let mut parts = vec![];
+    while line.width() > width {
+        let mut end = line.chars().next().map_or(0, char::len_utf8);
+        let mut after_space = None;
+        for (at, c) in line.char_indices() {
+            let next = at + c.len_utf8();
+            if line[..next].width() > width {
+                break;
+            }
+            end = end.max(next);
+            if c == ' ' && 2 * line[..next].width() > width {
+                after_space = Some(next);
+            }
+        }
+        let (part, rest) = line.split_at(after_space.unwrap_or(end));
+        parts.push(part);
+        line = rest;
+    }
+    if !line.is_empty() || parts.is_empty() {
+        parts.push(line);
+    }
+    parts
+}
+
+/// The checks of the last iteration, and how long and how expensive the iterations were.
+fn facts(model: &UiModel, report: &Report, width: usize) -> Vec<Line<'static>> {
+    let mut lines = vec![];
+    let mut checks = vec![];
+    let last = report.iterations.iter().rev().find_map(|it| it.verdict.as_ref());
+    for check in last.map_or(&report.baseline[..], |verdict| &verdict.checks) {
+        let (sign, color) = if check.passed { ("✔", Color::Green) } else { ("✖", Color::Red) };
+        checks.push(Span::styled(format!("{sign} {}  ", printable(&check.name)), colored(model, color)));
+    }
+    if !checks.is_empty() {
+        lines.push(Line::from(checks));
+    }
+    let promise =
+        last.and_then(|verdict| verdict.promise.as_ref()).map(|claim| format!("promise {}", promise(claim)));
+    let context = model.selected_worker().and_then(|worker| worker.context);
+    let context = context.map(|percent| format!("context {percent}%"));
+    let parts: Vec<String> = promise.into_iter().chain(context).collect();
+    if !parts.is_empty() {
+        lines.push(Line::raw(fit(&parts.join(" · "), width)));
+    }
+    if report.iterations.len() > 1 {
+        let times: Vec<f64> = report.iterations.iter().map(|it| it.seconds).collect();
+        let costs: Vec<f64> = report.iterations.iter().map(|it| cost(it).unwrap_or(0.0)).collect();
+        lines.push(Line::raw(fit(&format!("time {} {}", spark(&times), seconds(times.last())), width)));
+        if costs.iter().any(|cost| *cost > 0.0) {
+            let last = costs.last().copied().unwrap_or(0.0);
+            lines.push(Line::raw(fit(&format!("cost {} ${last:.2}", spark(&costs)), width)));
+        }
+    }
+    lines
+}
+
+fn promise(claim: &Claim) -> &'static str {
+    match claim {
+        Claim::Missing => "no",
+        Claim::Rejected => "given without work",
+        Claim::Doubtful | Claim::Given => "yes",
+    }
+}
+
+fn seconds(value: Option<&f64>) -> String {
+    duration(value.map_or(0, |seconds| seconds.round() as u64), " ")
+}
+
+/// The cost of an iteration in US dollars.
+fn cost(it: &Iteration) -> Option<f64> {
+    Some(it.verdict.as_ref()?.cost? as f64 / 1e6)
+}
+
+/// The last values as a line of blocks; the highest value has the full height.
+fn spark(values: &[f64]) -> String {
+    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let values = &values[values.len().saturating_sub(20)..];
+    let max = values.iter().copied().fold(0.0, f64::max);
+    let block = |value: &f64| BLOCKS[if max > 0.0 { (value / max * 7.0).round() as usize } else { 0 }.min(7)];
+    values.iter().map(block).collect()
+}
+
+/// A bar for each iteration, as long as the agent worked.
+fn chart(model: &UiModel, report: &Report, width: usize) -> Vec<Line<'static>> {
+    let longest = report.iterations.iter().map(|it| it.seconds).fold(0.0, f64::max);
+    let columns = width.saturating_sub(CHART_TEXT_COLUMNS).clamp(4, 40);
+    let bar = |it: &Iteration| {
+        let length = if longest > 0.0 { (it.seconds / longest * columns as f64).round() as usize } else { 0 };
+        let failed =
+            it.verdict.as_ref().and_then(|verdict| verdict.checks.iter().find(|check| !check.passed));
+        let (sign, color) = match (&failed, it.trouble()) {
+            (None, None) => ("✔", Color::Green),
+            _ => ("✖", Color::Red),
+        };
+        let why = it.trouble().or(failed.map(|check| check.name.clone())).unwrap_or_default();
+        let price = it.verdict.as_ref().and_then(|verdict| verdict.cost).map(dollars).unwrap_or_default();
+        let bar = format!("{:<columns$}", "█".repeat(length.max(1)));
+        let text = format!("{:>3} {bar} {:>8} {price:>7} ", it.iteration, seconds(Some(&it.seconds)));
+        let rest = fit(&format!("{sign} {}", printable(&why)), width.saturating_sub(text.width()));
+        Line::from(vec![Span::raw(text), Span::styled(rest, colored(model, color))])
+    };
+    let hidden = report.iterations.len().saturating_sub(MAX_CHART_BARS);
+    report.iterations.iter().skip(hidden).map(bar).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_broken_at_spaces() {
+        for (line, width, parts) in [
+            ("", 5, vec![""]),
+            ("next: run it now", 9, vec!["next: ", "run it ", "now"]),
+            ("a bcdefghij", 6, vec!["a bcde", "fghij"]),
+            ("日本語", 4, vec!["日本", "語"]),
+            ("日本", 1, vec!["日", "本"]),
+            ("ab", 0, vec!["a", "b"]),
+        ] {
+            assert_eq!(wrap(line, width), parts, "{line:?} {width}");
+        }
+    }
+
+    #[test]
+    fn sparks_are_relative_to_the_highest_value() {
+        assert_eq!(spark(&[0.0, 1.0, 2.0, 4.0]), "▁▃▅█");
+        assert_eq!(spark(&[0.0, 0.0]), "▁▁");
+        assert_eq!(spark(&[7.0; 30]).chars().count(), 20);
+    }
+}

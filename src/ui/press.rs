@@ -1,0 +1,296 @@
+//! The keys of `swarm ui`.
+//!
+//! [`hints`] are the keys that fit the selected worker, for the last line. A key that changes something runs the verb
+//! of that name. Deliberately absent: the list of all keys, which is part of the help.
+
+use swarm_state::attention::Attention;
+use swarm_state::model::Status;
+
+use super::keys::UiKey;
+use super::line_edit::LineEdit;
+use super::messages::UiEffect;
+use super::model::{Panel, PromptKind, UiMode, UiModel, VerbOutput};
+use super::panel;
+use crate::client::worker::{is_loop, iteration};
+use crate::protocol::WorkerView;
+use crate::shell::join;
+
+/// The keys that make sense for the selected worker, the most important first.
+pub(super) fn hints(model: &UiModel) -> Vec<(&'static str, &'static str)> {
+    let mut hints = vec![];
+    if model.visible().iter().any(|(group, _)| *group == Attention::NeedsYou) {
+        hints.push(("tab", "next that needs you"));
+    }
+    if let Some(worker) = model.selected_worker() {
+        let is_live = worker.status.is_live();
+        if worker.tmux.pane.is_some() {
+            hints.extend([("enter", "attach"), ("m", "message")]);
+        }
+        if is_loop(worker) && is_live {
+            hints.push(("p", "pause"));
+        }
+        if is_loop(worker) && matches!(worker.status, Status::Paused | Status::Lost) {
+            hints.push(("r", "resume"));
+        }
+        if worker.status.is_finished() {
+            hints.push(("R", "respawn"));
+        }
+        hints.push(("w", "why"));
+        if is_loop(worker) {
+            hints.push(("d", "diff"));
+        }
+    }
+    hints.extend([("s", "spawn"), ("/", "filter"), (":", "verb"), ("q", "quit")]);
+    hints
+}
+
+/// Handles a key.
+pub(super) fn press(model: &mut UiModel, key: &UiKey) -> Vec<UiEffect> {
+    model.message = None;
+    if *key == UiKey::Control('c') {
+        return match model.mode {
+            UiMode::List => vec![UiEffect::Quit],
+            _ => leave_mode(model),
+        };
+    }
+    match std::mem::replace(&mut model.mode, UiMode::List) {
+        UiMode::List => in_list(model, key),
+        // Any key leaves the page of keys.
+        UiMode::Help => vec![],
+        UiMode::Confirm { words, .. } => match key {
+            UiKey::Char('y' | 'Y') => vec![run(model, words)],
+            _ => vec![],
+        },
+        UiMode::Prompt(kind, line) => in_prompt(model, kind, line, key),
+    }
+}
+
+fn leave_mode(model: &mut UiModel) -> Vec<UiEffect> {
+    if matches!(model.mode, UiMode::Prompt(PromptKind::Filter, _)) {
+        model.filter.clear();
+    }
+    model.mode = UiMode::List;
+    vec![]
+}
+
+fn in_list(model: &mut UiModel, key: &UiKey) -> Vec<UiEffect> {
+    match key {
+        UiKey::Down | UiKey::Char('j') => select(model, model.cursor + 1),
+        UiKey::Up | UiKey::Char('k') => select(model, model.cursor.saturating_sub(1)),
+        UiKey::Char('g') | UiKey::Home => select(model, 0),
+        UiKey::Char('G') | UiKey::End => select(model, usize::MAX),
+        UiKey::Tab => select_needing(model, true),
+        UiKey::BackTab => select_needing(model, false),
+        UiKey::Char(' ') => model.shows_rest = !model.shows_rest,
+        UiKey::Left => turn_page(model, false),
+        UiKey::Right => turn_page(model, true),
+        UiKey::PageUp => scroll(model, false),
+        UiKey::PageDown => scroll(model, true),
+        UiKey::Char('v') => show_panel(model, Panel::Screen),
+        UiKey::Char('w') => show_panel(model, Panel::Why),
+        UiKey::Char('l') => show_panel(model, Panel::Log),
+        UiKey::Char('d') => show_panel(model, Panel::Diff),
+        UiKey::Char('o') => show_panel(model, Panel::Report),
+        UiKey::Char('?') => model.mode = UiMode::Help,
+        UiKey::Char('/') => model.mode = prompt(PromptKind::Filter, &model.filter.clone()),
+        UiKey::Char(':') => model.mode = prompt(PromptKind::Verb, ""),
+        UiKey::Char('s') => {
+            let text = model.last_spawn.clone().unwrap_or_else(|| first_spawn(model.selected_worker()));
+            model.mode = prompt(PromptKind::Spawn, &text);
+        }
+        UiKey::Esc => return escape(model),
+        UiKey::Char('q') if model.is_zoomed => model.is_zoomed = false,
+        UiKey::Char('q') => return vec![UiEffect::Quit],
+        _ => return of_worker(model, key),
+    }
+    vec![]
+}
+
+/// Handles the keys that need a selected worker.
+fn of_worker(model: &mut UiModel, key: &UiKey) -> Vec<UiEffect> {
+    let Some(worker) = model.selected_worker().cloned() else { return vec![] };
+    let name = worker.name.as_str();
+    let words = |verb: &[&str]| verb.iter().copied().chain([name]).map(str::to_owned).collect::<Vec<_>>();
+    match key {
+        UiKey::Enter if worker.tmux.pane.is_none() => {
+            model.message = Some(format!("{name} has no window: it is {}", worker.status));
+            vec![]
+        }
+        UiKey::Enter => vec![UiEffect::Attach(worker.name)],
+        UiKey::Char('m') => {
+            model.mode = prompt(PromptKind::Message(worker.name), "");
+            vec![]
+        }
+        UiKey::Char('p') => vec![run(model, words(&["ralph", "pause"]))],
+        UiKey::Char('r') => vec![run(model, words(&["ralph", "resume"]))],
+        UiKey::Char('x') => vec![run(model, words(&["interrupt"]))],
+        UiKey::Char('R') if is_loop(&worker) => vec![run(model, words(&["respawn", "--detach"]))],
+        UiKey::Char('R') => vec![run(model, words(&["respawn"]))],
+        UiKey::Char('K') if worker.status.is_finished() => {
+            model.message = Some(format!("{name} has finished already"));
+            vec![]
+        }
+        UiKey::Char('K') => {
+            let question = kill_question(&worker, &model.children(name));
+            model.mode = UiMode::Confirm { question, words: words(&["kill"]) };
+            vec![]
+        }
+        _ => vec![],
+    }
+}
+
+/// Names everything that a kill ends.
+fn kill_question(worker: &WorkerView, children: &[&str]) -> String {
+    let mut ends = match (worker.pid, is_loop(worker)) {
+        (Some(pid), _) => format!("{} (pid {pid})", worker.cmd.first().map_or("agent", String::as_str)),
+        (None, true) => "its loop".to_owned(),
+        (None, false) => "its next run".to_owned(),
+    };
+    if is_loop(worker) {
+        ends.push_str(&format!(", loop at {}", iteration(worker)));
+    }
+    if !children.is_empty() {
+        ends.push_str(&format!(", workers {}", children.join(" ")));
+    }
+    format!("kill {}? ends {ends} [y/N]", worker.name)
+}
+
+fn in_prompt(model: &mut UiModel, kind: PromptKind, mut line: LineEdit, key: &UiKey) -> Vec<UiEffect> {
+    match key {
+        UiKey::Esc => {
+            model.mode = UiMode::Prompt(kind, line);
+            leave_mode(model)
+        }
+        UiKey::Enter => enter(model, kind, &line.text()),
+        _ => {
+            line.key(key);
+            model.mode = UiMode::Prompt(kind, line);
+            apply_filter(model);
+            vec![]
+        }
+    }
+}
+
+/// Applies the filter while it is being typed.
+fn apply_filter(model: &mut UiModel) {
+    if let UiMode::Prompt(PromptKind::Filter, line) = &model.mode {
+        model.filter = line.text();
+    }
+}
+
+/// Carries out what was typed.
+fn enter(model: &mut UiModel, kind: PromptKind, text: &str) -> Vec<UiEffect> {
+    if text.trim().is_empty() || kind == PromptKind::Filter {
+        return vec![];
+    }
+    if let PromptKind::Message(name) = kind {
+        return vec![run(model, vec!["send".to_owned(), name, text.to_owned()])];
+    }
+    let Some(mut words) = shlex::split(text) else {
+        model.message = Some("a quote is not closed".to_owned());
+        model.mode = prompt(kind, text);
+        return vec![];
+    };
+    if kind == PromptKind::Spawn {
+        model.last_spawn = Some(text.to_owned());
+        let is_loop = words.iter().take_while(|word| *word != "--").any(|word| word == "--ralph");
+        // Otherwise the verb follows the loop to its end.
+        let verb = if is_loop { &["spawn", "--detach"][..] } else { &["spawn"] };
+        words.splice(0..0, verb.iter().map(|word| (*word).to_owned()));
+    } else if words.first().is_some_and(|word| word == "swarm") {
+        words.remove(0);
+    }
+    match &words[..] {
+        [] => vec![],
+        [verb, name] if verb == "attach" => vec![UiEffect::Attach(name.clone())],
+        [verb, ..] if verb == "ui" => {
+            model.message = Some("this is swarm ui".to_owned());
+            vec![]
+        }
+        _ => {
+            if kind == PromptKind::Verb {
+                show_panel(model, Panel::Output);
+            }
+            vec![run(model, words)]
+        }
+    }
+}
+
+/// Runs a verb; its output is on the page of that name.
+fn run(model: &mut UiModel, words: Vec<String>) -> UiEffect {
+    model.output = VerbOutput { title: join(&words), lines: vec![], is_running: true };
+    UiEffect::Run(words)
+}
+
+fn prompt(kind: PromptKind, text: &str) -> UiMode {
+    UiMode::Prompt(kind, LineEdit::new(text))
+}
+
+/// The first text of `s`: the command of the selected worker.
+fn first_spawn(worker: Option<&WorkerView>) -> String {
+    worker.map_or_else(|| "-- claude".to_owned(), |worker| format!("-- {}", join(&worker.cmd)))
+}
+
+fn escape(model: &mut UiModel) -> Vec<UiEffect> {
+    let is_running = model.output.is_running && model.panel == Panel::Output;
+    if is_running {
+        return vec![UiEffect::Cancel];
+    }
+    if model.panel == Panel::Output {
+        model.is_zoomed = false;
+        show_panel(model, Panel::Screen);
+        model.is_zoomed = false;
+    } else if model.is_zoomed {
+        model.is_zoomed = false;
+    } else {
+        model.filter.clear();
+    }
+    vec![]
+}
+
+fn select(model: &mut UiModel, at: usize) {
+    let visible = model.visible();
+    let at = at.min(visible.len().saturating_sub(1));
+    let name = visible.get(at).map(|(_, worker)| worker.name.clone());
+    (model.cursor, model.selected) = (at, name);
+}
+
+/// Selects the next or the previous worker that needs a person, in a circle.
+fn select_needing(model: &mut UiModel, is_forward: bool) {
+    let visible = model.visible();
+    let count = visible.len();
+    let steps =
+        (1..=count).map(|step| if is_forward { model.cursor + step } else { model.cursor + count - step });
+    let mut places = steps.map(|at| at % count);
+    match places.find(|at| visible[*at].0 == Attention::NeedsYou) {
+        Some(at) => select(model, at),
+        None => model.message = Some("no worker needs you".to_owned()),
+    }
+}
+
+/// Shows a page; the key of the page that is shown gives it the whole window.
+pub(super) fn show_panel(model: &mut UiModel, panel: Panel) {
+    let is_shown = model.panel == panel && model.shows_panel();
+    model.is_zoomed = if is_shown { !model.is_zoomed } else { model.is_zoomed || !model.is_wide() };
+    if model.panel != panel {
+        (model.panel, model.scroll) = (panel, None);
+    }
+    model.load_at = Some(model.now);
+    model.is_changed = true;
+}
+
+fn turn_page(model: &mut UiModel, is_forward: bool) {
+    let pages = Panel::OF_WORKER;
+    let at = pages.iter().position(|page| *page == model.panel).unwrap_or(0);
+    let next = if is_forward { at + 1 } else { at + pages.len() - 1 } % pages.len();
+    show_panel(model, pages[next]);
+}
+
+/// Scrolls by half a window. [`super::view`] limits the position.
+fn scroll(model: &mut UiModel, is_down: bool) {
+    let step = usize::from(model.size.1 / 2).max(1);
+    let from = model.scroll.unwrap_or_else(|| panel::first_line(model));
+    let last = panel::last_first_line(model);
+    model.scroll =
+        Some(if is_down { from.saturating_add(step) } else { from.saturating_sub(step) }.min(last));
+}

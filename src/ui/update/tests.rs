@@ -1,0 +1,247 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::ui::keys::UiKey;
+use crate::ui::model::{Row, UiMode};
+use crate::ui::tests::{fleet, model, now, press, screen, send, worker};
+
+/// The list as text: headings in brackets.
+fn list(model: &UiModel) -> String {
+    let text = |row: &Row| match row {
+        Row::Head(group, count, true) => format!("[{} {count} hidden]", group.title()),
+        Row::Head(group, count, false) => format!("[{} {count}]", group.title()),
+        Row::Worker(_, worker) => worker.name.clone(),
+    };
+    model.rows().iter().map(text).collect::<Vec<_>>().join(" ")
+}
+
+fn later(model: &mut UiModel, milliseconds: i64) -> Vec<UiEffect> {
+    let now = model.now + TimeDelta::milliseconds(milliseconds);
+    update(model, UiEvent::Tick, now)
+}
+
+fn key(model: &mut UiModel, key: UiKey) -> Vec<UiEffect> {
+    send(model, UiEvent::Key(key))
+}
+
+#[test]
+fn workers_are_in_the_order_of_attention() {
+    let mut model = model(100, 40);
+    let shown = "[needs you 3] docs api stuck [failed or lost 2] bad gone \
+        [working 3] fix parse wide-日本語-🦀\x1b[2J [parked 2] big mine [finished, unseen 1] login ";
+    assert_eq!(list(&model), format!("{shown}[the rest 2 hidden]"));
+    press(&mut model, " ");
+    assert_eq!(list(&model), format!("{shown}[the rest 2] killed old"));
+    press(&mut model, "/OLD");
+    assert_eq!(list(&model), "[the rest 1] old");
+    assert_eq!(model.selected.as_deref(), Some("old"));
+    key(&mut model, UiKey::Esc);
+    assert!(list(&model).starts_with(shown), "{}", list(&model));
+}
+
+#[test]
+fn keys_move_the_selection() {
+    let mut model = model(100, 40);
+    for (pressed, selected) in [
+        (UiKey::Char('j'), "api"),
+        (UiKey::Tab, "stuck"),
+        (UiKey::Tab, "docs"),
+        (UiKey::BackTab, "stuck"),
+        (UiKey::Down, "bad"),
+        (UiKey::BackTab, "stuck"),
+        (UiKey::Char('k'), "api"),
+        (UiKey::Up, "docs"),
+        (UiKey::Up, "docs"),
+        (UiKey::Char('G'), "login"),
+        (UiKey::Down, "login"),
+        (UiKey::Char('g'), "docs"),
+    ] {
+        key(&mut model, pressed.clone());
+        assert_eq!(model.selected.as_deref(), Some(selected), "{pressed:?}");
+    }
+    send(&mut model, UiEvent::Gone("docs".into()));
+    assert_eq!(model.selected.as_deref(), Some("api"), "the next one takes its place");
+    model.workers.clear();
+    key(&mut model, UiKey::Tab);
+    assert_eq!((model.selected, model.message.as_deref()), (None, Some("no worker needs you")));
+}
+
+#[test]
+fn a_finished_worker_is_seen_after_a_second_and_stays_until_the_selection_moves() {
+    let mut model = model(100, 40);
+    let is_seen = |effects: &[UiEffect]| effects.contains(&UiEffect::Seen("login".into()));
+    press(&mut model, "G");
+    assert!(!is_seen(&later(&mut model, 500)));
+    assert!(is_seen(&later(&mut model, 600)));
+    let mut login = model.workers["login"].clone();
+    login.seen = true;
+    send(&mut model, UiEvent::Worker(Box::new(login)));
+    assert!(!is_seen(&later(&mut model, 5000)));
+    assert!(list(&model).contains("[finished, unseen 1] login"));
+    press(&mut model, "k");
+    assert!(list(&model).ends_with("[the rest 3 hidden]"));
+}
+
+#[test]
+fn a_worker_that_finishes_while_nobody_presses_a_key_is_unseen() {
+    let mut model = model(100, 40);
+    model.selected = Some("fix".into());
+    press(&mut model, "w");
+    let mut fix = worker("fix", "done", "12:05", Value::Null, json!({}));
+    fix.tmux.pane = None;
+    send(&mut model, UiEvent::Worker(Box::new(fix)));
+    let effects = later(&mut model, 600_000);
+    assert!(!effects.iter().any(|effect| matches!(effect, UiEffect::Seen(_))), "{effects:?}");
+    press(&mut model, "w");
+    assert!(later(&mut model, 1000).contains(&UiEffect::Seen("fix".into())));
+}
+
+#[test]
+fn nothing_is_drawn_again_without_a_change() {
+    let mut model = model(100, 40);
+    later(&mut model, 1000);
+    model.is_changed = false;
+    send(&mut model, UiEvent::Workers(fleet()));
+    later(&mut model, 10_000);
+    assert!(!model.is_changed);
+    later(&mut model, 60_000);
+    assert!(model.is_changed, "the ages in minutes have changed");
+    model.is_changed = false;
+    for event in [
+        UiEvent::Page("other".into(), Panel::Screen, vec!["x".into()]),
+        UiEvent::Gone("unknown".into()),
+        UiEvent::Worker(Box::new(model.workers["fix"].clone())),
+    ] {
+        send(&mut model, event.clone());
+        assert!(!model.is_changed, "{event:?}");
+    }
+    send(&mut model, UiEvent::Page("docs".into(), Panel::Screen, vec!["x".into()]));
+    assert!(model.is_changed);
+}
+
+#[test]
+fn each_key_runs_the_verb_of_its_name() {
+    let ran = |words: &[&str]| UiEffect::Run(words.iter().map(|word| (*word).to_owned()).collect());
+    for (selected, keys, effect) in [
+        ("fix", "p", ran(&["ralph", "pause", "fix"])),
+        ("mine", "r", ran(&["ralph", "resume", "mine"])),
+        ("fix", "x", ran(&["interrupt", "fix"])),
+        ("fix", "R", ran(&["respawn", "--detach", "fix"])),
+        ("parse", "R", ran(&["respawn", "parse"])),
+        ("fix", "Ky", ran(&["kill", "fix"])),
+        ("fix", "mgo 'on' -v\n", ran(&["send", "fix", "go 'on' -v"])),
+        ("fix", ":ls --tag 'a b'\n", ran(&["ls", "--tag", "a b"])),
+        ("fix", ":swarm ls\n", ran(&["ls"])),
+        ("fix", ":attach api\n", UiEffect::Attach("api".into())),
+        ("fix", "\n", UiEffect::Attach("fix".into())),
+        ("fix", "q", UiEffect::Quit),
+    ] {
+        let mut model = model(100, 40);
+        model.selected = Some(selected.into());
+        let press = |c| if c == '\n' { UiKey::Enter } else { UiKey::Char(c) };
+        let effects: Vec<UiEffect> = keys.chars().flat_map(|c| key(&mut model, press(c))).collect();
+        assert!(effects.contains(&effect), "{keys}: {effects:?}");
+        assert_eq!(model.mode, UiMode::List, "{keys}");
+    }
+}
+
+#[test]
+fn keys_that_change_nothing_run_nothing() {
+    for (selected, keys) in
+        [("fix", "Kn"), ("fix", "K\n"), ("login", "Ky"), ("login", "\n"), ("fix", "m \n"), ("fix", ":'\n")]
+    {
+        let mut model = model(100, 40);
+        model.selected = Some(selected.into());
+        let press = |c| if c == '\n' { UiKey::Enter } else { UiKey::Char(c) };
+        let effects: Vec<UiEffect> = keys.chars().flat_map(|c| key(&mut model, press(c))).collect();
+        let acts = |effect: &UiEffect| matches!(effect, UiEffect::Run(_) | UiEffect::Attach(_));
+        assert!(!effects.iter().any(acts), "{keys}: {effects:?}");
+    }
+}
+
+#[test]
+fn the_last_command_line_of_a_spawn_can_be_edited() {
+    let mut model = model(100, 40);
+    let spawned = |effects: Vec<UiEffect>| match &effects[..] {
+        [UiEffect::Run(words)] => words.join(" "),
+        other => panic!("{other:?}"),
+    };
+    press(&mut model, "s");
+    key(&mut model, UiKey::Control('u'));
+    press(&mut model, "--name a -- sh -c 'x y'");
+    assert_eq!(spawned(key(&mut model, UiKey::Enter)), "spawn --name a -- sh -c x y");
+    press(&mut model, "s");
+    key(&mut model, UiKey::Home);
+    press(&mut model, "--ralph ");
+    assert_eq!(spawned(key(&mut model, UiKey::Enter)), "spawn --detach --ralph --name a -- sh -c x y");
+}
+
+#[test]
+fn the_question_names_all_that_a_kill_ends() {
+    let mut model = model(100, 40);
+    let mut child = worker("child", "running", "11:00", Value::Null, json!({}));
+    child.parent = serde_json::from_value(json!("fix")).unwrap();
+    send(&mut model, UiEvent::Worker(Box::new(child)));
+    model.selected = Some("fix".into());
+    press(&mut model, "K");
+    let UiMode::Confirm { question, .. } = &model.mode else { panic!("{:?}", model.mode) };
+    assert_eq!(question, "kill fix? ends claude (pid 42), loop at 4/25, workers child [y/N]");
+}
+
+#[test]
+fn pages_are_loaded_once_the_selection_rests() {
+    let mut model = model(100, 40);
+    assert_eq!(later(&mut model, 200), [UiEffect::Load("docs".into(), Panel::Screen, 40)]);
+    press(&mut model, "jj");
+    assert_eq!(later(&mut model, 50), []);
+    let stuck = || "stuck".to_owned();
+    assert_eq!(
+        later(&mut model, 100),
+        [UiEffect::LoadReport(stuck()), UiEffect::Load(stuck(), Panel::Screen, 40)]
+    );
+    assert_eq!(press(&mut model, "w"), [UiEffect::Show(stuck(), Panel::Why, vec!["why".into(), stuck()])]);
+    assert_eq!(press(&mut model, "w"), [], "it is on its way");
+    model.selected = Some("parse".into());
+    later(&mut model, 0);
+    assert_eq!(press(&mut model, "d"), []);
+    assert!(screen(&model).contains("only a loop has"));
+    model.size = (50, 20);
+    model.is_zoomed = false;
+    press(&mut model, "j");
+    assert_eq!(later(&mut model, 500), [], "nothing is loaded for a page that is not shown");
+}
+
+#[test]
+fn a_lost_daemon_is_reported_and_the_workers_stay() {
+    let mut model = model(100, 40);
+    send(&mut model, UiEvent::Down("the daemon does not answer".into()));
+    let shown = screen(&model);
+    assert!(
+        shown.contains("✖ the daemon does not answer; swarm retries") && shown.contains("docs"),
+        "{shown}"
+    );
+    send(&mut model, UiEvent::Workers(fleet()));
+    assert!(screen(&model).contains("3 need you"));
+    assert_eq!(model.now, now());
+}
+
+#[test]
+fn a_verb_that_fails_shows_its_output_and_esc_ends_one_that_runs() {
+    let mut model = model(100, 40);
+    press(&mut model, ":x");
+    key(&mut model, UiKey::Enter);
+    assert_eq!(key(&mut model, UiKey::Esc), [UiEffect::Cancel]);
+    press(&mut model, "v");
+    for line in ["swarm: error: no \x1b[2Jsuch thing", "hint: swarm ls"] {
+        send(&mut model, UiEvent::Printed(line.into()));
+    }
+    send(&mut model, UiEvent::Ended("✖ no such thing".into(), true));
+    let shown = screen(&model);
+    assert!(shown.contains("hint: swarm ls") && shown.contains("✖ no such thing"), "{shown}");
+    key(&mut model, UiKey::Esc);
+    assert_eq!(model.panel, Panel::Screen);
+    for line in 0..2 * MAX_OUTPUT_LINES {
+        send(&mut model, UiEvent::Printed(line.to_string()));
+    }
+    assert_eq!(model.output.lines.len(), MAX_OUTPUT_LINES);
+}
