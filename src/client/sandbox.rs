@@ -29,22 +29,30 @@ pub(super) fn sandbox(
     let wish = args.sandbox.map(|wish| wish.0).or(defaults.kind).unwrap_or(usual);
     let may_be_docker = matches!(wish, SandboxWish::Docker | SandboxWish::Auto);
     let choice = choose(wish, if may_be_docker { obstacle() } else { None })?;
-    warnings.extend(choice.warning);
-    let Some((kind, program)) = choice.program else { return refuse_lone_net(args).map(|()| None) };
-    let typed = |paths: &[PathBuf]| paths.iter().map(|path| absolute(path)).collect::<Result<Vec<_>>>();
-    let all = |typed: Vec<PathBuf>, set: &Option<Vec<PathBuf>>| {
-        let set = set.iter().flatten().cloned();
-        typed.into_iter().chain(set).map(|path| real(&path)).collect::<Result<Vec<_>>>()
+    let Some((kind, program)) = choice.program else {
+        refuse_lone_options(args, choice.warning.as_deref())?;
+        warnings.extend(choice.warning);
+        return Ok(None);
     };
+    let typed = |paths: &[PathBuf]| paths.iter().map(|path| absolute(path)).collect::<Result<Vec<_>>>();
+    let both = |typed: Vec<PathBuf>, set: &Option<Vec<PathBuf>>| {
+        typed.into_iter().chain(set.iter().flatten().cloned()).collect::<Vec<_>>()
+    };
+    let all = |paths: Vec<PathBuf>| paths.iter().map(|path| real(path)).collect::<Result<Vec<_>>>();
+    let written = both(typed(&args.sandbox_rw)?, &defaults.writable);
     let net = args.net.map(|net| net.0).or(defaults.net).unwrap_or_default();
+    if net != SandboxNet::Allow && !args.allow_host.is_empty() {
+        let message = format!("--allow-host has no effect with the network '{}'", net.as_str());
+        return Err(Error::usage(message).hint("add --net allow"));
+    }
     Ok(Some(SandboxSpec {
         kind,
         program,
         net,
         hosts: vec![],
-        writable: all(typed(&args.sandbox_rw)?, &defaults.writable)?,
-        readable: all(typed(&args.sandbox_ro)?, &defaults.readable)?,
-        hidden: all(vec![], &defaults.hidden)?,
+        writable: written.iter().map(|path| writable(path)).collect::<Result<Vec<_>>>()?,
+        readable: all(both(typed(&args.sandbox_ro)?, &defaults.readable))?,
+        hidden: all(both(vec![], &defaults.hidden))?,
     }))
 }
 
@@ -65,14 +73,18 @@ pub(super) fn docker_warnings(profile: &Profile, set: &[String]) -> Result<Vec<S
     Ok(warnings)
 }
 
-/// Refuses a limited network without a sandbox.
-fn refuse_lone_net(args: &SandboxArgs) -> Result<()> {
+/// Refuses options of a sandbox where there is none. `why` says why `auto` found none.
+fn refuse_lone_options(args: &SandboxArgs, why: Option<&str>) -> Result<()> {
     let is_limited = args.net.is_some_and(|net| net.0 != SandboxNet::On) || !args.allow_host.is_empty();
-    if is_limited {
-        let error = Error::usage("--net and --allow-host need a sandbox");
-        return Err(error.hint("add --sandbox bwrap"));
-    }
-    Ok(())
+    let option = match (is_limited, args.sandbox_rw.is_empty(), args.sandbox_ro.is_empty()) {
+        (true, _, _) => "--net and --allow-host",
+        (_, false, _) => "--sandbox-rw",
+        (_, _, false) => "--sandbox-ro",
+        (false, true, true) => return Ok(()),
+    };
+    let verb = if is_limited { "need" } else { "needs" };
+    let reason = why.map(|why| format!("; {why}")).unwrap_or_default();
+    Err(Error::usage(format!("{option} {verb} a sandbox{reason}")).hint("add --sandbox bwrap"))
 }
 
 /// Adds the hosts that a sandbox may reach: those that its agents need, those of the settings, and the given ones.
@@ -103,4 +115,16 @@ pub(super) fn add_hosts<'a>(
 fn real(path: &Path) -> Result<PathBuf> {
     path.canonicalize()
         .map_err(|e| Error::invalid(format!("cannot use '{}' in a sandbox: {e}", path.display())))
+}
+
+/// The same for a path that the sandbox may write. swarm's own files are not for agents.
+fn writable(path: &Path) -> Result<PathBuf> {
+    let path = real(path)?;
+    let root = paths::Paths::from_env()?.root().to_owned();
+    let root = root.canonicalize().unwrap_or(root);
+    if root.starts_with(&path) || path.starts_with(&root) {
+        let message = format!("a sandbox may not write '{}': swarm's own files are there", path.display());
+        return Err(Error::invalid(message).hint("name the directories below it that the agent needs"));
+    }
+    Ok(path)
 }

@@ -101,7 +101,7 @@ fn state(slot: &Slot) -> WorkerState {
         status: slot.status(),
         cause: views::cause(slot),
         run: slot.engine.run().0,
-        is_seen: false,
+        is_seen: slot.is_seen(),
         has_parent: slot.spec.parent.is_some(),
     }
 }

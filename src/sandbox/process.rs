@@ -13,9 +13,11 @@ use nix::unistd::Pid;
 /// Finds a program in the caller's PATH. A directory below the current one does not count: an agent could have put a
 /// program there.
 pub(super) fn find_program(name: &str) -> Option<PathBuf> {
-    let here = std::env::current_dir().unwrap_or_default();
+    // A deleted directory holds no program.
+    let here = std::env::current_dir().ok();
     let path = std::env::var_os("PATH")?;
-    let dirs = std::env::split_paths(&path).filter(|dir| dir.is_absolute() && !dir.starts_with(&here));
+    let dirs = std::env::split_paths(&path)
+        .filter(|dir| dir.is_absolute() && here.as_ref().is_none_or(|here| !dir.starts_with(here)));
     dirs.map(|dir| dir.join(name)).find(|file| file.is_file())
 }
 

@@ -122,6 +122,14 @@ fn until_count(world: &World, server: &Recorder, count: usize) -> Vec<Received> 
     world.until(&format!("{count} messages"), || Some(server.all()).filter(|all| all.len() >= count))
 }
 
+/// The signature of a body with the key of the tests.
+fn signature(body: &str) -> String {
+    let mut mac = <Hmac<sha2::Sha256> as KeyInit>::new_from_slice(b"tk_key").unwrap();
+    mac.update(body.as_bytes());
+    let hex: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256={hex}")
+}
+
 #[test]
 fn twenty_ends_in_a_minute_are_five_messages_and_a_digest_on_every_channel() {
     let mut w = World::new();
@@ -162,10 +170,7 @@ fn twenty_ends_in_a_minute_are_five_messages_and_a_digest_on_every_channel() {
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), 20, "{all:?}");
     for post in &posts {
         assert_eq!((&*post.path, post.header("Content-Type")), ("/hook", "application/json"));
-        let mut mac = <Hmac<sha2::Sha256> as KeyInit>::new_from_slice(b"tk_key").unwrap();
-        mac.update(post.body.as_bytes());
-        let hex: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(post.header("X-Swarm-Signature"), format!("sha256={hex}"));
+        assert_eq!(post.header("X-Swarm-Signature"), signature(&post.body));
     }
     // The other channels have the same messages.
     let posts = until_count(&w, &ntfy, 6);

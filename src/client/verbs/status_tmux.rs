@@ -36,7 +36,7 @@ async fn listing(ctx: &ClientContext) -> Result<Option<Listing>> {
 fn line(workers: &[WorkerView]) -> String {
     let count = |group: Attention, is_counted: fn(Status) -> bool| {
         let groups = workers.iter().filter(|view| is_counted(view.status));
-        groups.filter(|view| Attention::of(view.status, view.cause.as_ref(), false) == group).count()
+        groups.filter(|view| Attention::of(view.status, view.cause.as_ref(), view.seen) == group).count()
     };
     let need = count(Attention::NeedsYou, |_| true);
     let parts = [
