@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use swarm_state::docker::Workspace;
 use swarm_state::profiles::Profile;
 use swarm_state::sandbox::{
-    GitPlace, Mounts, SANDBOX_VARIABLE, SandboxKind, SandboxWish, UnfitTree, change_environment,
+    GitPlace, Mounts, SANDBOX_VARIABLE, SandboxKind, SandboxWish, UnfitTree, change_environment, check_tree,
 };
 use walkdir::WalkDir;
 
 use crate::error::{Error, ErrorCode, Result};
-use crate::paths::Paths;
+use crate::paths::{Paths, home, resolve};
 
 pub mod bridge;
 mod bwrap;
@@ -102,10 +102,7 @@ impl WorkerSandbox {
         }
         let held = HeldPlaceholders::hold(temporary.into_iter().map(|one| one.path).collect())?;
         let exists = |path: &Path| path.symlink_metadata().is_ok_and(|found| !found.is_symlink());
-        let mounts = Mounts::of(&facts, &exists).map_err(|error: UnfitTree| {
-            Error::new(ErrorCode::Sandbox, error.to_string())
-                .hint("start the worker in a project's directory, or use --worktree")
-        })?;
+        let mounts = Mounts::of(&facts, &exists).map_err(unfit)?;
         change_environment(command.env, self.paths.root());
         let argv = bwrap::argv(self, &mounts, &command, &copies)?;
         Ok(SandboxPrefix { argv, placeholders: held })
@@ -124,9 +121,9 @@ impl WorkerSandbox {
         identity: (String, String),
     ) -> Result<docker_setup::DockerSetup> {
         let refused = |why: String, hint: &str| Err(Error::new(ErrorCode::Sandbox, why).hint(hint));
-        let home = docker.env.get("HOME").map(PathBuf::from).map_or_else(crate::paths::home, Ok)?;
+        let home = docker.env.get("HOME").map(PathBuf::from).map_or_else(home, Ok)?;
         let project = docker.project.as_path();
-        let inner = [crate::paths::resolve(&home), self.paths.root().to_owned()];
+        let inner = [resolve(&home), self.paths.root().to_owned()];
         if let Some(inner) = inner.iter().find(|inner| inner.starts_with(project)) {
             let why =
                 format!("the Docker sandbox of '{}' would show '{}'", project.display(), inner.display());
@@ -169,6 +166,22 @@ impl WorkerSandbox {
             helper: self.helper.clone(),
         })
     }
+}
+
+/// Refuses a directory that no bubblewrap sandbox can be for. Used before a worker is replaced.
+///
+/// # Errors
+/// [`ErrorCode::Sandbox`] with the reason.
+pub(crate) fn check_directory(cwd: &Path) -> Result<()> {
+    let (home, paths) = (resolve(&home()?), Paths::from_env()?);
+    let tree = facts::tree(None, cwd)?;
+    facts::repository(&tree)?;
+    check_tree(&tree, &home, paths.root()).map_err(unfit)
+}
+
+fn unfit(error: UnfitTree) -> Error {
+    Error::new(ErrorCode::Sandbox, error.to_string())
+        .hint("start the worker in a project's directory, or use --worktree")
 }
 
 /// Deletes a worker's caches. Package managers make directories that cannot be written.

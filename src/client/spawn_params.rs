@@ -31,6 +31,7 @@ use crate::cli::{BudgetArgs, CapArgs, GateArgs, OptionLimit, RoomArgs, Spawn};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths;
 use crate::protocol::{RalphParams, SpawnParams, WorkerView};
+use crate::sandbox::check_directory;
 use crate::sandbox::docker_setup::CREATE_TIMEOUT;
 use crate::settings::Settings;
 
@@ -111,7 +112,7 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         name: args.name.as_ref().map(ToString::to_string),
         profile,
         cmd,
-        cwd: worker_directory(args, sandbox.is_some())?,
+        cwd: worker_directory(args, kind)?,
         env: env.values,
         env_names: env.set,
         tags: args.tag.clone(),
@@ -338,9 +339,13 @@ pub(super) fn budgets(args: &BudgetArgs) -> Budgets {
 }
 
 /// The worker's directory. A sandbox is for a directory that no symbolic link leads to.
-fn worker_directory(args: &Spawn, is_sandboxed: bool) -> Result<PathBuf> {
+fn worker_directory(args: &Spawn, sandbox: Option<SandboxKind>) -> Result<PathBuf> {
     let typed = directory(args.cwd.as_deref())?;
-    Ok(if is_sandboxed { paths::resolve(&typed) } else { typed })
+    let real = if sandbox.is_some() { paths::resolve(&typed) } else { typed };
+    if sandbox == Some(SandboxKind::Bwrap) && !args.worktree.worktree {
+        check_directory(&real)?;
+    }
+    Ok(real)
 }
 
 fn command(args: &Spawn, settings: &Settings) -> Result<Vec<String>> {

@@ -90,6 +90,8 @@ pub(crate) struct Slot {
     pub(crate) reconciled: bool,
     pub(crate) busy: BusyList,
     pub(crate) waiting: Waiting,
+    /// The run whose hooks last caused a warning, and how many they have caused.
+    pub(crate) hook_warnings: (Run, u32),
     /// The run at whose end a person last looked at the worker.
     pub(crate) seen: Option<Run>,
     /// The status as it was noted last, and since when the worker has it.
@@ -149,6 +151,7 @@ impl Slot {
             reconciled: true,
             busy: BusyList::default(),
             waiting: Waiting::default(),
+            hook_warnings: (Run(0), 0),
             seen: None,
             status_since: None,
         })

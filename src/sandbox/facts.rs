@@ -142,7 +142,7 @@ fn is_real(path: &Path) -> bool {
 }
 
 /// The tree: the given one, or the working tree that holds `cwd`.
-fn tree(given: Option<&Path>, cwd: &Path) -> Result<PathBuf> {
+pub(super) fn tree(given: Option<&Path>, cwd: &Path) -> Result<PathBuf> {
     let above = || cwd.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok());
     let tree = given.or_else(above).unwrap_or(cwd);
     if is_real(tree) && tree.is_dir() {

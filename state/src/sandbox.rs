@@ -263,6 +263,21 @@ pub struct SandboxFacts {
 #[error("a sandbox cannot be for '{}': {}", .0.display(), .1)]
 pub struct UnfitTree(pub PathBuf, pub &'static str);
 
+/// Refuses a tree that holds what a sandbox has to hide: the home directory, or swarm's own, `root`.
+///
+/// # Errors
+/// The tree, and the reason.
+pub fn check_tree(tree: &Path, home: &Path, root: &Path) -> Result<(), UnfitTree> {
+    let unfit = |why| Err(UnfitTree(tree.to_owned(), why));
+    if home.starts_with(tree) {
+        return unfit("it contains the home directory");
+    }
+    if root == tree {
+        return unfit("it is swarm's directory");
+    }
+    Ok(())
+}
+
 /// Paths and the access to them. A path comes after the directories that hold it, so that the deeper one counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mounts(BTreeMap<PathBuf, Access>);
@@ -274,13 +289,7 @@ impl Mounts {
     /// When the tree holds what the sandbox has to hide.
     pub fn of(facts: &SandboxFacts, exists: &dyn Fn(&Path) -> bool) -> Result<Self, UnfitTree> {
         let tree = &facts.tree;
-        let unfit = |why| Err(UnfitTree(tree.clone(), why));
-        if facts.home.starts_with(tree) {
-            return unfit("it contains the home directory");
-        }
-        if facts.root == *tree {
-            return unfit("it is swarm's directory");
-        }
+        check_tree(tree, &facts.home, &facts.root)?;
         let mut mounts = Self::default();
         for hidden in facts.hidden.iter().chain([&facts.home]) {
             mounts.insert(hidden.clone(), Access::Empty);

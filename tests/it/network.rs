@@ -121,6 +121,26 @@ fn only_allowed_hosts_are_reached() {
 }
 
 #[test]
+fn a_flood_of_refused_hosts_is_cut_off() {
+    let Some(mut caller) = Caller::new() else { return };
+    caller.start(&[]).ok();
+    let answer = caller.ask(
+        "for k in $(seq 120); do perl get.pl get host$k.example:80 /file >/dev/null; done; perl get.pl get last.example:80 /file",
+    );
+    assert!(answer.contains("not an allowed host"), "{answer}");
+    let refused = || {
+        let events = caller.world.swarm(&["events", "w"]).out;
+        let lines: Vec<String> =
+            events.lines().filter(|line| line.contains("refused the host")).map(str::to_owned).collect();
+        lines
+    };
+    let lines = caller.world.until("the last warning", || {
+        Some(refused()).filter(|lines| lines.iter().any(|line| line.contains("are left out")))
+    });
+    assert_eq!(lines.len(), 100);
+}
+
+#[test]
 fn a_person_allows_a_host_of_a_running_agent() {
     let Some(mut caller) = Caller::new() else { return };
     let port = serve(caller.world.path("served"), "127.0.0.3");

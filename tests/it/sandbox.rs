@@ -180,6 +180,25 @@ done
 "#;
 
 #[test]
+fn a_worker_is_not_replaced_by_one_that_cannot_start() {
+    let world = World::new();
+    if !is_here(&world) {
+        return;
+    }
+    world.spawn("live", &[], &["sleep", "600"]).ok();
+    let replace = |options: &[&str]| {
+        let head = ["spawn", "--name", "live", "--replace", "--sandbox", "bwrap"];
+        world.swarm(&[&head, options, &["--", "sleep", "600"]].concat())
+    };
+    let home = world.path("home").display().to_string();
+    replace(&["--cwd", &home]).code(6).warns("it contains the home directory");
+    let own = world.swarm_dir().display().to_string();
+    replace(&["--sandbox-rw", &own]).code(1).warns("swarm's own files are there");
+    replace(&["--allow-host", "npm"]).code(2).warns("--net allow");
+    assert_eq!(world.swarm(&["status", "live", "--format", "json"]).json()["status"], "running");
+}
+
+#[test]
 fn a_sandbox_that_cannot_be_built_is_an_error_and_only_auto_goes_on() {
     let mut world = World::new();
     world.set("PATH", "/nowhere:/usr/bin/none");

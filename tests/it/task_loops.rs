@@ -75,7 +75,10 @@ impl Project {
     pub(crate) fn args(&self, options: &[&str]) -> Vec<String> {
         // In the default sandbox, if it can be built here.
         let dir = self.agent.to_str().unwrap();
-        let fixed = ["spawn", "--name", "l", "--ralph", "--ralph-dir", "ralph", "--sandbox-rw", dir];
+        let mut fixed = vec!["spawn", "--name", "l", "--ralph", "--ralph-dir", "ralph"];
+        if !options.contains(&"none") {
+            fixed.extend(["--sandbox-rw", dir]);
+        }
         let agent = [script().display().to_string(), self.agent.display().to_string()];
         let words = [&fixed[..], options, &["--"]].concat();
         words.into_iter().map(str::to_owned).chain(agent).collect()

@@ -1,8 +1,9 @@
 //! The requests of a worker's agent that its hooks hold open: each hook asks for its answer again and again.
 //!
 //! Nothing of it is saved: the hooks ask the next daemon too. A request whose hook has not asked for a while is not
-//! open any more. One whose dialog has gone from the screen was answered there, and its hook is let go. Claude Code
-//! shows one dialog at a time, the oldest first. Used by the verbs `hook` and `answer`, and by the views.
+//! open any more. One whose dialog has gone from the screen was answered there, and its hook is let go: Claude Code
+//! shows one dialog at a time, the oldest first. An answer is kept for a while, because its hook may not have received
+//! it. Used by the verbs `hook` and `answer`, and by the views.
 
 use std::time::Duration;
 
@@ -14,7 +15,9 @@ use crate::daemon::clock::local_now;
 use crate::protocol::{AgentRequestView, HeldAnswer};
 
 /// How long a hook may not have asked.
-const MAX_SILENCE: Duration = Duration::from_secs(3);
+const MAX_SILENCE: Duration = Duration::from_secs(5);
+/// How long an answer is kept.
+const ANSWER_KEPT: Duration = Duration::from_secs(120);
 /// How long the agent shows its input box before its oldest request counts as answered in the dialog. When the hook
 /// starts, the dialog may not be on the screen yet.
 const DIALOG_GONE_DELAY: Duration = Duration::from_secs(2);
@@ -24,7 +27,10 @@ struct HeldRequest {
     request: AgentRequest,
     since: DateTime<FixedOffset>,
     asked: Instant,
-    answer: Option<RequestAnswer>,
+    /// The answer, and when it was given.
+    answer: Option<(RequestAnswer, Instant)>,
+    /// The hook has asked for the answer.
+    is_taken: bool,
     first_asked: Instant,
 }
 
@@ -37,8 +43,8 @@ pub(crate) struct HeldRequests {
 }
 
 impl HeldRequests {
-    /// A hook asks for the answer to its request, which is held for `hold` at most. Returns the answer, and whether the
-    /// request is new.
+    /// A hook asks for the answer to its request, which is held for `hold` at most. Returns the answer, and whether it
+    /// is news: a new request, or an answer for the first time.
     pub(crate) fn ask(
         &mut self,
         request: &AgentRequest,
@@ -46,7 +52,7 @@ impl HeldRequests {
         shows_input: bool,
         now: Instant,
     ) -> (HeldAnswer, bool) {
-        self.held.retain(|held| now.duration_since(held.asked) < MAX_SILENCE);
+        self.held.retain(|held| held.is_kept(now));
         let Some(at) = self.held.iter().position(|held| held.request.id == request.id) else {
             let request = request.clone();
             self.held.push(HeldRequest {
@@ -54,16 +60,17 @@ impl HeldRequests {
                 since: local_now(),
                 asked: now,
                 answer: None,
+                is_taken: false,
                 first_asked: now,
             });
             self.gone_since = None;
             return (HeldAnswer::Wait, true);
         };
         self.held[at].asked = now;
-        if let Some(answer) = self.held[at].answer.take() {
-            self.held.remove(at);
+        if let Some((answer, _)) = self.held[at].answer.clone() {
+            let is_first = !std::mem::replace(&mut self.held[at].is_taken, true);
             self.gone_since = None;
-            return (HeldAnswer::Answered(answer), false);
+            return (HeldAnswer::Answered(answer), is_first);
         }
         if now.duration_since(self.held[at].first_asked) >= hold {
             self.held.remove(at);
@@ -73,7 +80,8 @@ impl HeldRequests {
             self.gone_since = None;
         } else {
             let since = *self.gone_since.get_or_insert(now);
-            if at == 0 && now.duration_since(since) >= DIALOG_GONE_DELAY {
+            let is_oldest = !self.held[..at].iter().any(|older| older.answer.is_none());
+            if is_oldest && now.duration_since(since) >= DIALOG_GONE_DELAY {
                 self.held.remove(at);
                 self.gone_since = None;
                 return (HeldAnswer::Over, false);
@@ -99,7 +107,7 @@ impl HeldRequests {
             return Ok(None);
         };
         fits(&held.request)?;
-        held.answer = Some(answer);
+        held.answer = Some((answer, now));
         Ok(Some(held.request.clone()))
     }
 
@@ -112,6 +120,13 @@ impl HeldRequests {
 }
 
 impl HeldRequest {
+    fn is_kept(&self, now: Instant) -> bool {
+        match &self.answer {
+            Some((_, given)) => now.duration_since(*given) < ANSWER_KEPT,
+            None => now.duration_since(self.asked) < MAX_SILENCE,
+        }
+    }
+
     fn is_open(&self, now: Instant) -> bool {
         self.answer.is_none() && now.duration_since(self.asked) < MAX_SILENCE
     }
@@ -147,12 +162,11 @@ mod tests {
         // The next answer is for the next request.
         assert_eq!(ids(&requests, now), ["2"]);
         assert!(requests.answer(Some("1"), RequestAnswer::No, now, fits).unwrap().is_none());
-        assert_eq!(
-            requests.ask(&request("1"), HOLD, false, now),
-            (HeldAnswer::Answered(RequestAnswer::Yes), false)
-        );
-        // A hook that asks once more holds a new request.
-        assert_eq!(requests.ask(&request("1"), HOLD, false, now), (HeldAnswer::Wait, true));
+        let yes = HeldAnswer::Answered(RequestAnswer::Yes);
+        // The hook was slow, and then did not receive the answer.
+        let later = now + MAX_SILENCE;
+        assert_eq!(requests.ask(&request("1"), HOLD, false, later), (yes.clone(), true));
+        assert_eq!(requests.ask(&request("1"), HOLD, false, later), (yes, false));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use swarm_state::answer::AgentRequest;
 use swarm_state::cause::Cause;
 use swarm_state::engine::{Event, HookSignal};
-use swarm_state::model::Run;
+use swarm_state::model::{Run, WorkerName};
 use swarm_state::notice::Entry;
 use tokio::time::Instant;
 
@@ -14,6 +14,9 @@ use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::procs;
 use crate::protocol::{HeldAnswer, HookHeard, HookNews, HookParams};
+
+/// How many warnings the hooks and the proxy of one run can cause.
+const MAX_HOOK_WARNINGS: u32 = 100;
 
 impl Supervisor {
     /// Accepts a hook's report. The hook is answered at once, whether its report counts or not.
@@ -52,7 +55,7 @@ impl Supervisor {
                     format!("the sandbox refused the host {host}: {address} is in a private network")
                 }
             };
-            self.notify(&name, Entry::Warning { message });
+            self.warn_of_hook(&name, run, message);
             return Some(());
         }
         let told = known.with(params)?;
@@ -63,9 +66,7 @@ impl Supervisor {
             slot.driver.context.prompts.send_modify(|count| *count += 1);
         }
         let warning = match &params.news {
-            HookNews::Denied { what } => {
-                Some(Entry::Warning { message: format!("the guard stopped: {what}") })
-            }
+            HookNews::Denied { what } => Some(format!("the guard stopped: {what}")),
             _ => None,
         };
         let one_shot = slot.spec.profile.is_one_shot(&slot.spec.cmd);
@@ -73,13 +74,31 @@ impl Supervisor {
             self.step(&name, Event::Hook(run, heard));
         }
         if let Some(warning) = warning {
-            self.notify(&name, warning);
+            self.warn_of_hook(&name, run, warning);
         }
         Some(())
     }
 }
 
 impl Supervisor {
+    /// Shows a warning about a run. An agent may not push the events of other workers out of the log.
+    fn warn_of_hook(&mut self, name: &WorkerName, run: Run, message: String) {
+        let Some(slot) = self.slots.get_mut(name) else { return };
+        if slot.hook_warnings.0 != run {
+            slot.hook_warnings = (run, 0);
+        }
+        slot.hook_warnings.1 = slot.hook_warnings.1.saturating_add(1);
+        match slot.hook_warnings.1 {
+            0..MAX_HOOK_WARNINGS => self.notify(name, Entry::Warning { message }),
+            MAX_HOOK_WARNINGS => {
+                let message =
+                    format!("{message}; further warnings of this kind in run {} are left out", run.0);
+                self.notify(name, Entry::Warning { message });
+            }
+            _ => {}
+        }
+    }
+
     /// A hook holds a request, and asks for its answer. Returns `None` if it is not the worker's own agent.
     fn hold_request(
         &mut self,
@@ -97,13 +116,17 @@ impl Supervisor {
         let hold = Duration::from_secs(slot.spec.profile.hold_seconds());
         let needs_person = matches!(slot.engine.cause(), Some(Cause::NeedsPerson { .. }));
         let shows_input = slot.engine.is_ready();
-        let (answer, is_new) = slot.requests.ask(request, hold, shows_input, Instant::now());
-        // A dialog that swarm does not recognize is a change of the screen, which ends the report of a question.
-        if is_new || (answer == HeldAnswer::Wait && !needs_person && !shows_input) {
-            self.step(&name, Event::Hook(run, HookSignal::Asks(request.headline())));
-        }
-        if matches!(answer, HeldAnswer::Answered(_)) {
-            self.step(&name, Event::Hook(run, HookSignal::Working));
+        let (answer, is_news) = slot.requests.ask(request, hold, shows_input, Instant::now());
+        let signal = match answer {
+            HeldAnswer::Answered(_) if is_news => Some(HookSignal::Working),
+            // A dialog that swarm does not recognize is a change of the screen, which ends the report of a question.
+            HeldAnswer::Wait if is_news || !(needs_person || shows_input) => {
+                Some(HookSignal::Asks(request.headline()))
+            }
+            HeldAnswer::Answered(_) | HeldAnswer::Wait | HeldAnswer::Over => None,
+        };
+        if let Some(signal) = signal {
+            self.step(&name, Event::Hook(run, signal));
         }
         Some(answer)
     }
