@@ -13,7 +13,9 @@ several questions at once, give one line for each. Without an answer, the open r
 
 The answer goes through the agent's hook; nothing is typed. This works for Claude Code in a window (not with -p). Its \
 dialog stays open in the window, and the first answer counts. After 5 minutes only the dialog is left; the key hold of \
-[agents.claude] in the settings changes this time. A worker cannot answer its own requests.";
+[agents.claude] in the settings changes this time. A worker cannot answer its own requests.
+
+Put --request before NAME: all words after NAME are the answer.";
 
 /// `swarm answer`
 #[derive(Debug, Args)]
