@@ -45,7 +45,7 @@ use verbs::Verbs;
 /// The least time between two frames.
 const FRAME_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How often the state is told the time.
+/// The interval at which shown ages are updated.
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The delay of a load that is due soon.
@@ -54,7 +54,7 @@ const SOON: Duration = Duration::from_millis(150);
 /// Runs the interface until the person quits, and returns the exit status.
 ///
 /// # Errors
-/// When there is no terminal, or no daemon at the start.
+/// A terminal or, at the start, a daemon is missing.
 pub fn run(config: Option<PathBuf>, out: Out) -> CommandResult {
     terminal::check()?;
     Ok(block_on(run_loop(config, out))??)

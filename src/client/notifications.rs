@@ -67,9 +67,9 @@ async fn next(
 /// The environment that decides which escape sequence a terminal understands.
 #[derive(Clone, Copy, Debug)]
 struct NotifyTerminal {
-    /// It is inside tmux, which passes a sequence on only if it is wrapped.
+    /// The terminal is inside tmux, which passes a sequence on only if it is wrapped.
     inside_tmux: bool,
-    /// It has the sequence of rxvt (OSC 777) and not that of most others (OSC 9).
+    /// The terminal understands the sequence of rxvt (OSC 777) and not that of most others (OSC 9).
     is_rxvt: bool,
 }
 

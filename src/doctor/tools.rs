@@ -140,7 +140,7 @@ pub(super) async fn sandbox() -> Check {
     }
 }
 
-/// Asks Docker Sandbox for its sandboxes. Few machines have it, so its absence is no fault.
+/// Asks Docker Sandbox for its sandboxes. A missing one is not a fault: few machines have it.
 pub(super) async fn docker_sandbox() -> Check {
     match tokio::task::spawn_blocking(crate::sandbox::docker::detect).await {
         Ok(Ok(program)) => {

@@ -45,7 +45,7 @@ impl Program<'_> {
     /// Runs it to its end.
     ///
     /// # Errors
-    /// [`ErrorCode::NotFound`] if there is no such program, [`ErrorCode::Timeout`] after the time limit.
+    /// [`ErrorCode::NotFound`] if the program is missing, [`ErrorCode::Timeout`] after the time limit.
     pub(super) async fn run(self) -> Result<ProgramEnd> {
         let (name, arguments) = self.argv.split_first().ok_or_else(|| Error::invalid("no command given"))?;
         let mut command = Command::new(name);

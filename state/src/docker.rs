@@ -152,7 +152,7 @@ pub fn setup_mark(workspaces: &[Workspace], setup: &str) -> String {
 pub enum SetupState {
     /// The setup is complete.
     Complete,
-    /// It never ended, or is of another version.
+    /// The setup never ended, or another version made it.
     Missing,
     /// The sandbox has other directories.
     OtherWorkspaces,

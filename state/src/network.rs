@@ -177,7 +177,7 @@ impl AllowList {
     }
 }
 
-/// Splits `HOST[:PORT]`; `None` if the port is no number.
+/// Splits `HOST[:PORT]`; `None` if the port is not a number.
 fn split_port(text: &str) -> Option<(&str, Option<u16>)> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, port) = rest.split_once(']')?;
