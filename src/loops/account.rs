@@ -221,7 +221,8 @@ fn stamp(line: &str) -> Option<DateTime<FixedOffset>> {
     DateTime::parse_from_rfc3339(serde_json::from_str::<Stamped<'_>>(line).ok()?.timestamp).ok()
 }
 
-/// Calls `take` for each line; `None` for a file that cannot be a transcript. An agent can name any file as its transcript.
+/// Calls `take` for each line; `None` for a file that cannot be a transcript. An agent can name any file as its
+/// transcript.
 fn each_line(path: &Path, mut take: impl FnMut(&str)) -> Option<()> {
     let (mut lines, mut line) = (BufReader::new(open_regular(path).ok()?), vec![]);
     while (&mut lines).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).ok()? > 0 {
