@@ -12,6 +12,8 @@
 #   work TEXT          says that it is at work
 #   calm TEXT          shows its empty box below the text
 #   bare TEXT          shows the text and nothing else
+#   ask {JSON}         runs the hooks of PermissionRequest in the background. A second later it shows a dialog; it discards
+#                      keys until 0.3 s after that, and notes the first Enter then in DIR/keys.N as "allowed"
 #   hook EVENT {JSON}  runs the hooks of the event; the object's fields are added to what every hook is told. Each
 #                      answer goes to DIR/answers as "N EVENT STATUS WHAT-IT-PRINTED", the last one of an event as "N EVENT."
 #   line {JSON}        appends to the session's transcript
@@ -41,7 +43,7 @@ mkdir $_ for "$ENV{HOME}/.claude", "$ENV{HOME}/.claude/projects", $projects;
 my $base = join ',', map { my $text = $_->[1]; "\"$_->[0]\":" . quoted($text) }
     [ session_id => $session ], [ transcript_path => $transcript ], [ cwd => POSIX::getcwd() ], [ prompt_id => "turn-$n" ];
 my ($box, $said, $footer, $bare) = ('', 'Welcome.', '  ? for shortcuts', 0);
-my ($waiting, $orders) = ('', '');
+my ($waiting, $orders, $asks) = ('', '', 0);
 $| = 1;
 $SIG{HUP} = $SIG{TERM} = sub { POSIX::_exit(143) };
 
@@ -60,7 +62,12 @@ draw();
 note('runs', "ready $n");
 while (1) {
     my $byte = key();
-    if ($byte eq "\r") {
+    if ($byte eq "\r" && $asks) {
+        note("keys.$n", 'allowed');
+        $asks = 0;
+        show('Running it.', '  esc to interrupt');
+    }
+    elsif ($byte eq "\r") {
         note("keys.$n", 'Enter');
         submit();
         next if $ENV{DEAF};
@@ -154,6 +161,21 @@ sub taken {
     return;
 }
 
+sub ask {
+    my ($fields) = @_;
+    my $pid = fork // die "no fork: $!\n";
+    if (!$pid) {
+        hook('PermissionRequest', $fields);
+        POSIX::_exit(0);
+    }
+    select undef, undef, undef, 1;
+    show('Do you want to proceed?', '', 1);
+    select undef, undef, undef, 0.3;
+    POSIX::tcflush(0, POSIX::TCIFLUSH());
+    $asks = 1;
+    return;
+}
+
 sub submit {
     return if $box eq '';
     my $prompt = $box;
@@ -186,6 +208,7 @@ sub obey {
     if    ($verb eq 'work') { show($rest, '  esc to interrupt') }
     elsif ($verb eq 'calm') { $box = ''; show($rest, '  ? for shortcuts') }
     elsif ($verb eq 'bare') { show($rest, '', 1) }
+    elsif ($verb eq 'ask')  { ask($rest) }
     elsif ($verb eq 'hook') { hook(split / /, $rest, 2) }
     elsif ($verb eq 'env')  { my ($name, $value) = split /=/, $rest, 2; $ENV{$name} = $value }
     elsif ($verb eq 'exit') { POSIX::_exit($rest) }

@@ -184,7 +184,14 @@ pub(crate) enum Job {
     /// Paste the prompt of a run.
     Deliver { pane: Pane, reader: SharedReader },
     /// Type text that a person sent.
-    Type { pane: Pane, reader: SharedReader, what: SendParams, reply: oneshot::Sender<Result<Sent>> },
+    Type {
+        pane: Pane,
+        reader: SharedReader,
+        what: SendParams,
+        /// A hook holds a request open, whose dialog the agent is about to show.
+        expects_dialog: bool,
+        reply: oneshot::Sender<Result<Sent>>,
+    },
     /// Press Ctrl-D.
     Eof { pane: Pane, reader: SharedReader, reply: oneshot::Sender<Result<Empty>> },
     /// Store the output of a run that ended, close its pane, evaluate the gates.

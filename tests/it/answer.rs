@@ -92,3 +92,15 @@ fn a_request_that_nobody_answers_is_left_to_the_dialog() {
     assert!(agent.file("answers").lines().any(|found| found.trim_end() == line.trim_end()));
     w.swarm(&["answer", "l", "yes"]).code(1).warns("answer there: swarm attach l");
 }
+
+#[test]
+fn enter_waits_for_the_dialog_that_the_hook_announced() {
+    let (w, mut agent) = heard::world();
+    w.hooked_loop(&[], &[]);
+    agent.until_prompted(&w, 1);
+    agent.tell("work Running it.");
+    agent.tell(&format!("ask {}", json!({"tool_name": "Bash", "tool_input": {"command": "make"}})));
+    let _ = request(&w);
+    w.swarm(&["send", "l", ""]).ok();
+    assert_eq!(agent.file("keys.1"), "Enter\nallowed\n");
+}

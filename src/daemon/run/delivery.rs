@@ -31,8 +31,13 @@ pub(crate) mod carry;
 pub(crate) mod line;
 pub(crate) mod look;
 
-/// How long `send` waits for an input box before it gives up, or types anyway where no profile knows the box.
+/// How long `send` waits for an expected dialog or an input box. Then it types where it can: an agent whose profile
+/// does not describe the box gets the text anyway.
 const INPUT_BOX_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a dialog must have been on the screen before keys are pressed. Measured: Claude Code 2.1.332 ignores keys
+/// during the first 0.1 to 0.2 s, so that no key meant for its input box answers the dialog.
+const DIALOG_SETTLE: Duration = Duration::from_secs(1);
 
 /// Exists once the prompt was accepted.
 const ACCEPTED_MARK: &str = "prompt.taken";
@@ -139,7 +144,8 @@ pub(crate) fn was_delivered(run_dir: &Path) -> bool {
 }
 
 /// Types the text that a person sent. In a dialog, only an answer that it offers is typed. Returns a warning if the
-/// agent has not read the text yet.
+/// agent has not read the text yet. `expects_dialog`: the agent's hook has reported a request. Its dialog can follow
+/// more than a second later, and until then the agent ignores Enter.
 ///
 /// # Errors
 /// When a dialog or something unknown replaces the input box, or the agent does not accept the text.
@@ -148,12 +154,17 @@ pub(crate) async fn typed(
     pane: &Pane,
     reader: &SharedReader,
     what: &SendParams,
+    expects_dialog: bool,
 ) -> Result<Option<String>> {
     let SendParams { text, enter, keys, no_answer, .. } = what;
     let start = Instant::now();
+    let mut dialog_since = None;
     let seen = loop {
         let seen = look(context, pane, reader).await?;
         match &seen.reading.blocked {
+            Some(_) if dialog_since.get_or_insert_with(Instant::now).elapsed() < DIALOG_SETTLE => {
+                sleep(LOOK_INTERVAL).await;
+            }
             Some(blocked) => {
                 let answers = Answers::on(&seen.text);
                 let Some(answer) = answers.find(text).filter(|_| !no_answer) else {
@@ -163,6 +174,7 @@ pub(crate) async fn typed(
                     .answer(&answer, *enter)
                     .await;
             }
+            None if expects_dialog && start.elapsed() < INPUT_BOX_TIMEOUT => sleep(LOOK_INTERVAL).await,
             None if seen.reading.ready || seen.reading.working => break seen,
             // The terminal keeps lines until they are read, but an agent that is starting discards them.
             None if procs::tty_is_cooked(pane.pid) && procs::seems_to_read(pane.pid) => break seen,

@@ -69,8 +69,8 @@ async fn work(context: &RunContext, job: Job) {
             crash::after(&Effect::Deliver(pane.run));
             context.report(RunReport::Prompt(pane.run, outcome));
         }
-        Job::Type { pane, reader, what, reply } => {
-            let mut outcome = delivery::typed(context, &pane, &reader, &what).await;
+        Job::Type { pane, reader, what, expects_dialog, reply } => {
+            let mut outcome = delivery::typed(context, &pane, &reader, &what, expects_dialog).await;
             // The worker exists, but its agent has ended.
             if let Err(error) = &mut outcome
                 && error.code == ErrorCode::NotFound

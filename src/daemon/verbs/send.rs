@@ -39,7 +39,8 @@ impl Supervisor {
                 let (done, outcome) = oneshot::channel();
                 let reader = slot.reader.clone();
                 let (name, run) = (slot.spec.name.clone(), pane.run);
-                slot.driver.push(Job::Type { pane, reader, what: params, reply: done });
+                let expects_dialog = !slot.requests.open(Instant::now()).is_empty();
+                slot.driver.push(Job::Type { pane, reader, what: params, expects_dialog, reply: done });
                 reply.answer_later(outcome);
                 self.step(&name, Event::Typing(run));
             }

@@ -18,6 +18,8 @@ use crate::procs;
 
 /// How long the keys may take to answer by themselves, before Enter is pressed.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(2500);
+/// How long a dialog may stay unchanged after Enter alone. Nothing more is pressed, so a slow agent loses nothing.
+const ENTER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A dialog that is being answered.
 pub(crate) struct OpenDialog<'d> {
@@ -48,7 +50,7 @@ impl OpenDialog<'_> {
             return line::enter(context, pane).await;
         }
         if answer.keys.is_empty() {
-            return context.tmux.keys(&pane.id, &["Enter"]).await.map(|()| None);
+            context.tmux.keys(&pane.id, &["Enter"]).await?;
         }
         match self.after_keys(answer).await {
             Ok(Some((AfterKeys::NeedsEnter, _))) => {
@@ -78,14 +80,19 @@ impl OpenDialog<'_> {
             if after == AfterKeys::Changed && dialog.as_ref().map(|dialog| &dialog.what) != kind {
                 return Ok(None);
             }
-            if start.elapsed() >= ANSWER_TIMEOUT {
+            let is_slow = after == AfterKeys::Ignored && answer.keys.is_empty();
+            if start.elapsed() >= if is_slow { ENTER_TIMEOUT } else { ANSWER_TIMEOUT } {
                 return Ok(Some((after, dialog)));
             }
         }
     }
 
     fn not_accepted(&self, answer: &Answer) -> Error {
-        Error::new(ErrorCode::Conflict, format!("the agent did not accept the answer '{}'", answer.keys))
+        let message = match answer.keys.as_str() {
+            "" => "the agent did not react to Enter".to_owned(),
+            keys => format!("the agent did not accept the answer '{keys}'"),
+        };
+        Error::new(ErrorCode::Conflict, message)
             .hint(format!("to see its screen and answer: swarm attach {}", self.context.name))
     }
 }
