@@ -62,6 +62,7 @@ pub mod demo;
 mod descriptors;
 pub mod doctor;
 mod duration;
+mod editor;
 mod environ;
 pub mod error;
 mod files;

@@ -158,6 +158,13 @@ impl Ui {
                         self.model.message = Some(error.message);
                     }
                 }
+                UiEffect::Edit(path) => {
+                    self.terminal.suspend();
+                    if let Err(error) = self.verbs.edit(&path) {
+                        self.terminal.resume()?;
+                        self.model.message = Some(error.message);
+                    }
+                }
                 UiEffect::Load(..) | UiEffect::LoadReport(_) | UiEffect::Seen(_) => self.link.ask(effect),
             }
         }

@@ -16,7 +16,7 @@ Each action is a verb of swarm, and : runs any verb. Quitting changes nothing: w
 If the daemon does not answer, the screen stays, the first line shows the reason, and swarm connects again.";
 
 /// Every key, with its effect.
-pub(crate) const KEYS: [(&str, &str); 24] = [
+pub(crate) const KEYS: [(&str, &str); 28] = [
     ("Up Down k j", "select the worker above or below"),
     ("g G", "select the first or the last worker"),
     ("Tab S-Tab", "select the next or the previous worker that needs you"),
@@ -31,12 +31,16 @@ pub(crate) const KEYS: [(&str, &str); 24] = [
     ("the same again", "give the page the whole window; Esc returns to the list"),
     ("PgUp PgDn", "scroll the page"),
     ("Enter", "attach: open the worker's window; Ctrl-B, then D returns"),
+    ("y n", "allow or deny the request that the worker's panel shows"),
+    ("a", "always allow it; for a question: type the answer"),
     ("m", "message: type a text into the worker"),
     ("p", "pause a loop after this iteration"),
     ("r", "resume a loop"),
     ("x", "interrupt: press Ctrl-C in the worker"),
     ("K", "kill the worker, after a question"),
     ("R", "respawn: start the worker again with the same settings"),
+    ("e", "edit the prompt of a loop in $EDITOR"),
+    ("f", "freeze: pause all loops; once they are paused: resume them"),
     ("s", "spawn a worker; the last command line is there to edit"),
     (":", "run any verb of swarm; Esc ends it"),
     ("?", "show or hide the keys"),

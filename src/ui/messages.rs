@@ -1,5 +1,7 @@
 //! The events that change the state of `swarm ui`, and the effects that follow.
 
+use std::path::PathBuf;
+
 use super::keys::UiKey;
 use super::model::Panel;
 use crate::protocol::{Report, WorkerView};
@@ -46,5 +48,7 @@ pub(super) enum UiEffect {
     Cancel,
     /// Open a worker's window in this terminal.
     Attach(String),
+    /// Open a file in the person's editor.
+    Edit(PathBuf),
     Quit,
 }

@@ -78,6 +78,8 @@ pub(super) enum UiMode {
 pub(super) enum PromptKind {
     /// A message to this worker.
     Message(String),
+    /// The answer to a question of this worker: its name and the id of the question.
+    Answer(String, String),
     /// The options of `swarm spawn`.
     Spawn,
     Filter,
@@ -122,6 +124,8 @@ pub(super) struct UiModel {
     pub(super) cursor: usize,
     /// The selected worker was unseen when it was selected. It keeps its group until the selection moves on.
     pub(super) keeps_group: bool,
+    /// The request that the panel shows, and since when.
+    pub(super) shown_request: Option<(String, DateTime<FixedOffset>)>,
     /// When a key was last pressed.
     pub(super) key_at: Option<DateTime<FixedOffset>>,
     pub(super) panel: Panel,
@@ -162,6 +166,7 @@ impl UiModel {
             selected: None,
             cursor: 0,
             keeps_group: false,
+            shown_request: None,
             key_at: None,
             panel: Panel::Screen,
             is_zoomed: false,

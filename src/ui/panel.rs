@@ -27,15 +27,20 @@ const MAX_CHART_BARS: usize = 20;
 /// The title, the line of the pages and the line between them and the page.
 const FRAME_LINES: usize = 2;
 
+/// The fewest lines that have room for a head: one of it, one for the rest, and the line below.
+const MIN_HEAD_LINES: usize = 3;
+
 /// Draws the panel.
 pub(super) fn draw(model: &UiModel, frame: &mut Frame, area: Rect) {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let lines = page(model, width);
-    let room = height.saturating_sub(FRAME_LINES);
+    let mut head = head(model, width);
+    let room = height.saturating_sub(FRAME_LINES + head.len());
     let first = model.scroll.unwrap_or_else(|| first_of(model.panel, lines.len(), room));
     let first = first.min(lines.len().saturating_sub(room));
     let shown = lines.iter().skip(first).take(room).cloned();
     let mut all = vec![Line::styled(fit(&title(model), width), Style::new().add_modifier(Modifier::BOLD))];
+    all.append(&mut head);
     all.extend(shown);
     frame.render_widget(Paragraph::new(all), area);
     if height > 1 {
@@ -60,7 +65,9 @@ pub(super) fn last_first_line(model: &UiModel) -> usize {
 /// The number of lines of the page, and of those that fit.
 fn size(model: &UiModel) -> (usize, usize) {
     let area = areas(model).panel;
-    (page(model, area.width.into()).len(), usize::from(area.height).saturating_sub(FRAME_LINES))
+    let width = area.width.into();
+    let head = head(model, width).len();
+    (page(model, width).len(), usize::from(area.height).saturating_sub(FRAME_LINES + head))
 }
 
 /// A page that grows is shown from its end.
@@ -110,19 +117,46 @@ fn tab_line(model: &UiModel, width: usize, more: usize) -> Line<'static> {
     Line::from(spans)
 }
 
+/// The lines above the worker's screen, which do not scroll: the open request or the cause, and the facts of a loop. At
+/// least a third of the page is left for the screen.
+fn head(model: &UiModel, width: usize) -> Vec<Line<'static>> {
+    let Some(worker) = model.selected_worker().filter(|_| model.panel == Panel::Screen) else {
+        return vec![];
+    };
+    let mut lines = request(model, width);
+    let cause = brief_cause(worker);
+    if lines.is_empty() && !cause.is_empty() {
+        lines.push(Line::raw(fit(&format!("cause: {}", printable(&cause)), width)));
+    }
+    lines.extend(model.report.iter().flat_map(|report| facts(model, report, width)));
+    let room = head_room(model);
+    if lines.is_empty() || room < MIN_HEAD_LINES {
+        return vec![];
+    }
+    if lines.len() >= room {
+        lines.truncate(room - 2);
+        let rest = format!("… the rest: swarm status {}", printable(&worker.name));
+        lines.push(Line::raw(fit(&rest, width)));
+    }
+    lines.push(Line::raw("─".repeat(width)));
+    lines
+}
+
+/// The most lines that the head may have.
+fn head_room(model: &UiModel) -> usize {
+    usize::from(areas(model).panel.height).saturating_sub(FRAME_LINES) * 2 / 3
+}
+
+/// Whether the panel shows an open request.
+pub(super) fn shows_request(model: &UiModel) -> bool {
+    model.panel == Panel::Screen && model.shows_panel() && head_room(model) >= MIN_HEAD_LINES
+}
+
 /// The lines of the current page.
 fn page(model: &UiModel, width: usize) -> Vec<Line<'static>> {
     let mut lines = vec![];
-    match (&model.report, model.panel) {
-        (Some(report), Panel::Screen) => lines.extend(facts(model, report, width)),
-        (Some(report), Panel::Report) => lines.extend(chart(model, report, width)),
-        _ => {}
-    }
-    let cause = model.selected_worker().map(brief_cause).filter(|cause| !cause.is_empty());
-    if let (Panel::Screen, Some(cause)) = (model.panel, cause) {
-        lines.insert(0, Line::raw(fit(&format!("cause: {}", printable(&cause)), width)));
-    }
-    if !lines.is_empty() {
+    if let (Some(report), Panel::Report) = (&model.report, model.panel) {
+        lines.extend(chart(model, report, width));
         lines.push(Line::raw("─".repeat(width)));
     }
     let text = match model.panel {
@@ -134,6 +168,28 @@ fn page(model: &UiModel, width: usize) -> Vec<Line<'static>> {
         Some(text) => lines.extend(text.iter().flat_map(|line| text_lines(model, line, width))),
         None if model.selected.is_some() => lines.push(Line::raw("loading …")),
         None => {}
+    }
+    lines
+}
+
+/// The whole oldest request that is open.
+fn request(model: &UiModel, width: usize) -> Vec<Line<'static>> {
+    let Some((open, others)) = model.selected_worker().and_then(|worker| worker.requests.split_first())
+    else {
+        return vec![];
+    };
+    let request = &open.request;
+    let first = request.headline();
+    let first = first.trim_end_matches(" …").to_owned();
+    let all = std::iter::once(first).chain(request.text.lines().skip(1).map(|line| format!("  {line}")));
+    let style = colored(model, Color::Yellow).add_modifier(Modifier::BOLD);
+    let mut lines = vec![];
+    for line in all {
+        let line = printable(&line);
+        lines.extend(wrap(&line, width).into_iter().map(|part| Line::styled(part.to_owned(), style)));
+    }
+    if !others.is_empty() {
+        lines.push(Line::raw(fit(&format!("{} more after this one", others.len()), width)));
     }
     lines
 }

@@ -3,6 +3,8 @@
 //! [`hints`] are the keys that fit the selected worker, for the last line. A key that changes something runs the verb
 //! of that name. Deliberately absent: the list of all keys, which is part of the help.
 
+use chrono::TimeDelta;
+use swarm_state::answer::AgentRequestKind;
 use swarm_state::attention::Attention;
 use swarm_state::model::Status;
 
@@ -15,13 +17,22 @@ use crate::client::worker::{is_loop, iteration};
 use crate::protocol::WorkerView;
 use crate::shell::join;
 
+/// How long a request is on the screen before a key answers it: the key may have been meant for the one before.
+const MIN_SHOWN: TimeDelta = TimeDelta::milliseconds(500);
+
 /// The keys that make sense for the selected worker, the most important first.
 pub(super) fn hints(model: &UiModel) -> Vec<(&'static str, &'static str)> {
     let mut hints = vec![];
+    let selected = model.selected_worker();
+    match selected.and_then(|worker| worker.requests.first()).map(|open| open.request.kind) {
+        Some(AgentRequestKind::Permission) => hints.push(("y n a", "allow, deny, always")),
+        Some(AgentRequestKind::Question) => hints.push(("a", "answer")),
+        None => {}
+    }
     if model.visible().iter().any(|(group, _)| *group == Attention::NeedsYou) {
         hints.push(("tab", "next that needs you"));
     }
-    if let Some(worker) = model.selected_worker() {
+    if let Some(worker) = selected {
         let is_live = worker.status.is_live();
         if worker.tmux.pane.is_some() {
             hints.extend([("enter", "attach"), ("m", "message")]);
@@ -98,6 +109,7 @@ fn in_list(model: &mut UiModel, key: &UiKey) -> Vec<UiEffect> {
             let text = model.last_spawn.clone().unwrap_or_else(|| first_spawn(model.selected_worker()));
             model.mode = prompt(PromptKind::Spawn, &text);
         }
+        UiKey::Char('f') => freeze(model),
         UiKey::Esc => return escape(model),
         UiKey::Char('q') if model.is_zoomed => model.is_zoomed = false,
         UiKey::Char('q') => return vec![UiEffect::Quit],
@@ -121,6 +133,8 @@ fn of_worker(model: &mut UiModel, key: &UiKey) -> Vec<UiEffect> {
             model.mode = prompt(PromptKind::Message(worker.name), "");
             vec![]
         }
+        UiKey::Char(key @ ('y' | 'n' | 'a')) => answer(model, &worker, *key),
+        UiKey::Char('e') => edit(model, &worker),
         UiKey::Char('p') => vec![run(model, words(&["ralph", "pause"]))],
         UiKey::Char('r') => vec![run(model, words(&["ralph", "resume"]))],
         UiKey::Char('x') => vec![run(model, words(&["interrupt"]))],
@@ -137,6 +151,83 @@ fn of_worker(model: &mut UiModel, key: &UiKey) -> Vec<UiEffect> {
         }
         _ => vec![],
     }
+}
+
+/// Answers the oldest request of a worker, which is the one that its panel shows. Its id goes along: the request may
+/// have been answered meanwhile, and another one may be open.
+fn answer(model: &mut UiModel, worker: &WorkerView, key: char) -> Vec<UiEffect> {
+    let name = &worker.name;
+    let Some(open) = worker.requests.first() else {
+        model.message = Some(format!("{name} holds no request open; Enter attaches"));
+        return vec![];
+    };
+    let request = &open.request;
+    let since = model.shown_request.as_ref().filter(|(id, _)| *id == request.id).map(|(_, since)| *since);
+    if since.is_none_or(|since| model.now - since < MIN_SHOWN) {
+        if model.panel != Panel::Screen || !model.shows_panel() {
+            show_panel(model, Panel::Screen);
+        }
+        model.message = Some(match panel::shows_request(model) {
+            true => format!("read this request first, then press {key} again"),
+            false => "the window is too small for the request; Enter attaches".to_owned(),
+        });
+        return vec![];
+    }
+    let word = match (request.kind, key) {
+        (AgentRequestKind::Question, 'a') => {
+            model.mode = prompt(PromptKind::Answer(name.clone(), request.id.clone()), "");
+            return vec![];
+        }
+        (AgentRequestKind::Question, _) => {
+            model.message = Some(format!("{name} asks a question; a answers it"));
+            return vec![];
+        }
+        (AgentRequestKind::Permission, 'y') => "yes",
+        (AgentRequestKind::Permission, 'n') => "no",
+        (AgentRequestKind::Permission, _) => "always",
+    };
+    vec![run(model, answer_words(name, &request.id, word))]
+}
+
+fn answer_words(name: &str, id: &str, text: &str) -> Vec<String> {
+    ["answer", "--request", id, name, text].map(str::to_owned).to_vec()
+}
+
+/// Opens the prompt file of a loop. The report has its path.
+fn edit(model: &mut UiModel, worker: &WorkerView) -> Vec<UiEffect> {
+    if !is_loop(worker) {
+        model.message = Some(format!("{} has no prompt file: it is not a loop", worker.name));
+        return vec![];
+    }
+    match &model.report {
+        Some(report) => vec![UiEffect::Edit(report.prompt_file.clone())],
+        None => {
+            model.message = Some("the path of the prompt file is being loaded; press e again".to_owned());
+            vec![UiEffect::LoadReport(worker.name.clone())]
+        }
+    }
+}
+
+/// Asks whether all loops pause, or go on if all of them are paused.
+fn freeze(model: &mut UiModel) {
+    let count = |is_meant: fn(Status) -> bool| {
+        model.workers.values().filter(|worker| is_loop(worker) && is_meant(worker.status)).count()
+    };
+    let (live, paused) = (count(Status::is_live), count(|status| status == Status::Paused));
+    let (question, verb) = match (live, paused) {
+        (0, 0) => {
+            model.message = Some("no loop runs".to_owned());
+            return;
+        }
+        (0, paused) => (format!("resume {}? [y/N]", loops(paused)), "resume"),
+        (live, _) => (format!("pause {} after the current iteration? [y/N]", loops(live)), "pause"),
+    };
+    let words = ["ralph", verb, "--all"].map(str::to_owned).to_vec();
+    model.mode = UiMode::Confirm { question, words };
+}
+
+fn loops(count: usize) -> String {
+    if count == 1 { "1 loop".to_owned() } else { format!("all {count} loops") }
 }
 
 /// Names everything that a kill ends.
@@ -185,6 +276,9 @@ fn enter(model: &mut UiModel, kind: PromptKind, text: &str) -> Vec<UiEffect> {
     }
     if let PromptKind::Message(name) = kind {
         return vec![run(model, vec!["send".to_owned(), name, text.to_owned()])];
+    }
+    if let PromptKind::Answer(name, id) = kind {
+        return vec![run(model, answer_words(&name, &id, text))];
     }
     let Some(mut words) = shlex::split(text) else {
         model.message = Some("a quote is not closed".to_owned());

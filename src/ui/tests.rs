@@ -10,7 +10,7 @@ use super::messages::{UiEffect, UiEvent};
 use super::model::{Panel, UiModel};
 use super::{update, view};
 use crate::client::testing;
-use crate::protocol::{Report, WorkerView};
+use crate::protocol::{AgentRequestView, Report, WorkerView};
 
 /// The time of all tests.
 pub(super) fn now() -> DateTime<chrono::FixedOffset> {
@@ -37,6 +37,12 @@ fn iteration(number: u64, max: u64, cost: f64) -> Value {
     })
 }
 
+/// One open request.
+pub(super) fn requests(id: &str, kind: &str, text: &str) -> Vec<AgentRequestView> {
+    let open = json!([{"id": id, "kind": kind, "text": text, "since": "2026-01-15T11:57:00+01:00"}]);
+    serde_json::from_value(open).unwrap()
+}
+
 /// Workers of each group.
 pub(super) fn fleet() -> Vec<WorkerView> {
     let person = |text: &str| json!({"kind": "needs_person", "text": text});
@@ -45,11 +51,15 @@ pub(super) fn fleet() -> Vec<WorkerView> {
     let ended = |reason: Value| json!({"kind": "stopped", "reason": reason});
     let mut fix = worker("fix", "running", "11:00", Value::Null, iteration(4, 25, 1.84));
     fix.context = Some(61);
+    let mut api = worker("api", "waiting", "11:57", person("permission: Bash: rm -rf build/"), json!({}));
+    api.requests = requests("1", "permission", "Bash: rm -rf build/\ncd /work && make");
+    let mut docs = worker("docs", "waiting", "11:40", person("asks: Keep it? [yes | no]"), json!({}));
+    docs.requests = requests("2", "question", "Keep it? [yes | no]");
     let mut seen = worker("old", "done", "10:00", ended(json!("complete")), json!({}));
     seen.seen = true;
     vec![
-        worker("api", "waiting", "11:57", person("permission dialog"), json!({})),
-        worker("docs", "waiting", "11:40", person("log in"), json!({})),
+        api,
+        docs,
         worker(
             "stuck",
             "paused",
@@ -86,7 +96,7 @@ pub(super) fn press(model: &mut UiModel, keys: &str) -> Vec<UiEffect> {
     keys.chars().flat_map(|key| send(model, UiEvent::Key(UiKey::Char(key)))).collect()
 }
 
-fn report() -> Box<Report> {
+pub(super) fn report() -> Box<Report> {
     let lines = include_str!("../../tests/golden/calls.jsonl").lines();
     let answers = lines.map(|line| serde_json::from_str::<Value>(line).unwrap()["ok"].clone());
     let mut report: Report = answers.filter_map(|answer| serde_json::from_value(answer).ok()).next().unwrap();
@@ -118,6 +128,12 @@ fn all_screens(columns: u16, rows: u16) -> String {
     let mut screens = vec![("list", screen(&model))];
     press(&mut model, " ");
     screens.push(("with the rest", screen(&model)));
+    model.selected = Some("api".into());
+    send(&mut model, UiEvent::Tick);
+    press(&mut model, "v");
+    page(&mut model, Panel::Screen, "Do you want to proceed?\n❯ 1. Yes");
+    screens.push(("request", screen(&model)));
+    press(&mut model, "v");
     model.selected = Some("fix".into());
     send(&mut model, UiEvent::Tick);
     send(&mut model, UiEvent::Report(report()));

@@ -8,7 +8,7 @@ use swarm_state::screen::printable;
 
 use super::messages::{UiEffect, UiEvent};
 use super::model::{LinkState, Panel, UiModel};
-use super::press;
+use super::{panel, press};
 
 /// How long a selection stays before its pages are loaded.
 const LOAD_DELAY: TimeDelta = TimeDelta::milliseconds(120);
@@ -38,6 +38,7 @@ pub(super) fn update(model: &mut UiModel, event: UiEvent, now: DateTime<FixedOff
         }
     };
     settle_selection(model, was_selected.as_deref());
+    note_request(model);
     if effects.is_empty() && model.load_at.is_some_and(|at| at <= now) {
         model.load_at = None;
         effects = load(model);
@@ -144,6 +145,16 @@ fn settle_selection(model: &mut UiModel, was_selected: Option<&str>) {
         model.is_changed = true;
     } else if model.selected_worker().is_some_and(|worker| !worker.status.is_finished()) {
         model.keeps_group = true;
+    }
+}
+
+/// Notes since when the panel has shown the request of the selected worker.
+fn note_request(model: &mut UiModel) {
+    let is_shown = panel::shows_request(model);
+    let open = model.selected_worker().and_then(|worker| worker.requests.first()).filter(|_| is_shown);
+    let id = open.map(|open| open.request.id.clone());
+    if model.shown_request.as_ref().map(|(shown, _)| shown) != id.as_ref() {
+        model.shown_request = id.map(|id| (id, model.now));
     }
 }
 

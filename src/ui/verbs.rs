@@ -1,10 +1,10 @@
 //! Runs verbs of swarm for `swarm ui`: this program again, with the words of a command line.
 //!
 //! A verb that changes something prints to the page *output*, line by line. A verb that shows a page is run beside it.
-//! `swarm attach` gets the terminal. Deliberately absent: which verb is run.
+//! `swarm attach` and the person's editor get the terminal. Deliberately absent: which verb is run.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use nix::sys::signal::{Signal, kill};
@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::messages::UiEvent;
 use super::model::Panel;
+use crate::editor;
 use crate::error::{Error, Result};
 use crate::shell::join;
 
@@ -26,7 +27,7 @@ pub(super) struct Verbs {
     events: UnboundedSender<UiEvent>,
     /// The verb that runs, until the next one.
     running: Option<u32>,
-    /// `swarm attach`, and the last of its messages.
+    /// The program that has the terminal, and the last of its messages.
     attached: Option<(Child, JoinHandle<Option<String>>)>,
 }
 
@@ -95,15 +96,30 @@ impl Verbs {
         Ok(())
     }
 
+    /// Opens a file in the person's editor, in this terminal.
+    ///
+    /// # Errors
+    /// When the shell cannot be started.
+    pub(super) fn edit(&mut self, path: &Path) -> Result<()> {
+        let editor = editor::of_person().unwrap_or_else(|| "vi".to_owned());
+        let mut command = Command::new("sh");
+        command.args(editor::shell_words(&editor, path));
+        let child = command.spawn().map_err(|error| Error::system("cannot run the editor", error))?;
+        self.attached = Some((child, tokio::spawn(async { None })));
+        Ok(())
+    }
+
     pub(super) fn is_attached(&self) -> bool {
         self.attached.is_some()
     }
 
-    /// Waits for the end of `swarm attach` and returns its last message. Cancel-safe.
+    /// Waits for the end of the program that has the terminal and returns its last message. Cancel-safe.
     pub(super) async fn attach_end(&mut self) -> Option<String> {
         let (child, messages) = self.attached.as_mut()?;
-        let _ = child.wait().await;
+        let status = child.wait().await;
         let message = messages.await.ok().flatten();
+        let message =
+            message.or_else(|| status.ok().filter(|status| !status.success()).map(|s| format!("✖ {s}")));
         self.attached = None;
         message
     }

@@ -140,6 +140,7 @@ fn notice(model: &UiModel, frame: &mut Frame, area: Rect, text: &str) {
 fn label(kind: &PromptKind) -> String {
     match kind {
         PromptKind::Message(name) => format!("message to {name}: "),
+        PromptKind::Answer(name, _) => format!("answer to {name}: "),
         PromptKind::Spawn => "swarm spawn ".to_owned(),
         PromptKind::Filter => "filter: ".to_owned(),
         PromptKind::Verb => "swarm ".to_owned(),

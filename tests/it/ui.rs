@@ -1,8 +1,10 @@
 //! `ui`: the full-screen interface in a terminal, against a real daemon.
 
 use nix::sys::signal::Signal;
+use serde_json::json;
 
 use crate::attach::{Terminal, views};
+use crate::heard;
 use crate::world::{SWARM, World, is_alive, signal};
 
 /// Prints what it reads.
@@ -142,4 +144,30 @@ fn without_a_terminal_that_can_draw_it_prints_the_next_step() {
         screen.contains("TERM is dumb") && screen.contains("hint: TERM=xterm-256color swarm ui"),
         "{screen}"
     );
+}
+
+#[test]
+fn a_key_answers_the_request_of_the_selected_worker() {
+    let (mut world, mut agent) = heard::world();
+    world.set("EDITOR", "printf 'Do task B\\n' >");
+    world.hooked_loop(&[], &[]);
+    agent.until_prompted(&world, 1);
+    agent.tell(&format!("ask {}", json!({"tool_name": "Bash", "tool_input": {"command": "make"}})));
+    let terminal = open(&world);
+    terminal.until_shows("▸! l permission: Bash: make");
+    terminal.until_shows("y n a allow, deny, always");
+    let allowed = r#""decision":{"behavior":"allow"}"#;
+    world.until("the hook has the answer", || {
+        terminal.keys(&["y"]);
+        agent.file("answers").contains(allowed).then_some(())
+    });
+    terminal.keys(&["e"]);
+    let prompt = world.work().join("PROMPT.md");
+    let edited = || std::fs::read_to_string(&prompt).is_ok_and(|text| text == "Do task B\n");
+    world.until("the prompt is edited", || edited().then_some(()));
+    terminal.until_shows("? keys");
+    terminal.keys(&["f"]);
+    terminal.until_shows("pause 1 loop after the current iteration? [y/N]");
+    terminal.keys(&["y"]);
+    world.until("the loop pauses", || (world.status("l")["paused_by"] == "user").then_some(()));
 }

@@ -12,6 +12,7 @@ use nix::sys::signal::Signal;
 use super::config_check;
 use crate::cli::ConfigEdit;
 use crate::client::context::ClientContext;
+use crate::editor;
 use crate::error::{Error, Result};
 use crate::out::CommandResult;
 use crate::runtime::CaughtSignals;
@@ -57,8 +58,7 @@ fn create(path: &Path) -> io::Result<bool> {
 
 /// The user's editor. The default, vi, needs a terminal.
 fn editor() -> Result<String> {
-    let set = |name| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
-    match set("VISUAL").or_else(|| set("EDITOR")) {
+    match editor::of_person() {
         Some(editor) => Ok(editor),
         None if io::stdin().is_terminal() => Ok("vi".to_owned()),
         None => Err(Error::invalid("cannot start an editor: this is not a terminal")
@@ -66,11 +66,11 @@ fn editor() -> Result<String> {
     }
 }
 
-/// Runs the editor. As git does, a shell runs it, since VISUAL and EDITOR may hold options.
+/// Runs the editor.
 fn edit(editor: &str, path: &Path) -> Result<()> {
     // Ctrl-C belongs to the editor.
     let _signals = CaughtSignals::new(&[Signal::SIGINT])?;
-    let status = Command::new("sh").args(["-c", &format!("{editor} \"$@\""), "sh"]).arg(path).status();
+    let status = Command::new("sh").args(editor::shell_words(editor, path)).status();
     let status = status.map_err(|e| Error::system("cannot run sh for the editor", e))?;
     if status.success() {
         return Ok(());

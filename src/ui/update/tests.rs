@@ -245,3 +245,95 @@ fn a_verb_that_fails_shows_its_output_and_esc_ends_one_that_runs() {
     }
     assert_eq!(model.output.lines.len(), MAX_OUTPUT_LINES);
 }
+
+/// The verbs that keys run for a worker whose panel has shown its request for this time.
+fn answered(selected: &str, shown: i64, keys: &str) -> (Vec<String>, Option<String>) {
+    let mut model = model(100, 40);
+    model.selected = Some(selected.into());
+    later(&mut model, 0);
+    later(&mut model, shown);
+    let press = |c| if c == '\n' { UiKey::Enter } else { UiKey::Char(c) };
+    let effects: Vec<UiEffect> = keys.chars().flat_map(|c| key(&mut model, press(c))).collect();
+    let verbs = effects.into_iter().filter_map(|effect| match effect {
+        UiEffect::Run(words) => Some(words.join(" ")),
+        _ => None,
+    });
+    (verbs.collect(), model.message)
+}
+
+#[test]
+fn keys_answer_the_request_that_was_shown() {
+    for (selected, keys, verb) in [
+        ("api", "y", "answer --request 1 api yes"),
+        ("api", "n", "answer --request 1 api no"),
+        ("api", "a", "answer --request 1 api always"),
+        ("docs", "akeep it\n", "answer --request 2 docs keep it"),
+    ] {
+        assert_eq!(answered(selected, 600, keys), (vec![verb.to_owned()], None), "{keys}");
+        let (verbs, message) = answered(selected, 400, &keys[..1]);
+        assert_eq!(verbs, [""; 0]);
+        assert_eq!(message, Some(format!("read this request first, then press {} again", &keys[..1])));
+    }
+    assert_eq!(answered("docs", 600, "y"), (vec![], Some("docs asks a question; a answers it".to_owned())));
+    let none = "fix holds no request open; Enter attaches".to_owned();
+    assert_eq!(answered("fix", 600, "a"), (vec![], Some(none)));
+}
+
+#[test]
+fn a_request_that_is_not_on_the_screen_is_shown_and_not_answered() {
+    for (columns, panel) in [(50, Panel::Screen), (100, Panel::Why)] {
+        let mut model = model(columns, 40);
+        (model.selected, model.panel) = (Some("api".into()), panel);
+        later(&mut model, 900);
+        let effects = press(&mut model, "y");
+        assert!(!effects.iter().any(|effect| matches!(effect, UiEffect::Run(_))), "{effects:?}");
+        assert!(screen(&model).contains("permission: Bash: rm -rf build/"));
+        // A request that follows it is not answered by the same key.
+        later(&mut model, 900);
+        let mut next = model.workers["api"].clone();
+        next.requests = crate::ui::tests::requests("3", "permission", "Bash: make");
+        send(&mut model, UiEvent::Worker(Box::new(next)));
+        press(&mut model, "y");
+        assert!(model.message.as_ref().is_some_and(|message| message.contains("read this request")));
+        later(&mut model, 900);
+        let effects = press(&mut model, "y");
+        let verb = ["answer", "--request", "3", "api", "yes"].map(str::to_owned).to_vec();
+        assert!(effects.contains(&UiEffect::Run(verb)), "{effects:?}");
+    }
+}
+
+#[test]
+fn freeze_pauses_all_loops_and_then_resumes_them() {
+    let mut model = model(100, 40);
+    let verb = |effects: Vec<UiEffect>| match effects.first() {
+        Some(UiEffect::Run(words)) => words.join(" "),
+        other => panic!("{other:?}"),
+    };
+    press(&mut model, "f");
+    let UiMode::Confirm { question, .. } = &model.mode else { panic!("{:?}", model.mode) };
+    assert_eq!(question, "pause all 2 loops after the current iteration? [y/N]");
+    assert_eq!(verb(press(&mut model, "y")), "ralph pause --all");
+    model.workers.retain(|name, _| name == "mine");
+    press(&mut model, "f");
+    let UiMode::Confirm { question, .. } = &model.mode else { panic!("{:?}", model.mode) };
+    assert_eq!(question, "resume 1 loop? [y/N]");
+    assert_eq!(verb(press(&mut model, "y")), "ralph resume --all");
+    model.workers.clear();
+    press(&mut model, "f");
+    assert_eq!(model.message.as_deref(), Some("no loop runs"));
+}
+
+#[test]
+fn the_prompt_of_a_loop_is_edited_once_its_path_is_known() {
+    let mut model = model(100, 40);
+    model.selected = Some("fix".into());
+    assert!(press(&mut model, "e").contains(&UiEffect::LoadReport("fix".into())));
+    let report = crate::ui::tests::report();
+    let path = report.prompt_file.clone();
+    send(&mut model, UiEvent::Report(report));
+    assert!(press(&mut model, "e").contains(&UiEffect::Edit(path)));
+    model.selected = Some("parse".into());
+    later(&mut model, 0);
+    press(&mut model, "e");
+    assert_eq!(model.message.as_deref(), Some("parse has no prompt file: it is not a loop"));
+}
