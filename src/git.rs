@@ -42,6 +42,7 @@ mod run;
 mod settle;
 mod snapshot;
 mod status;
+mod unmerged;
 #[cfg(test)]
 mod tests;
 
@@ -65,6 +66,7 @@ pub(crate) use snapshot::{
     TreeSnapshot, changed_between, diff, diff_as_text, diff_stat, nested, restore, snapshot, tree,
 };
 pub(crate) use status::{status, uncommitted_of};
+pub(crate) use unmerged::unmerged;
 
 /// The first line in the reflog of a branch that swarm made.
 const MADE_BY: &str = "swarm: made for worker";
