@@ -42,9 +42,9 @@ mod run;
 mod settle;
 mod snapshot;
 mod status;
-mod unmerged;
 #[cfg(test)]
 mod tests;
+mod unmerged;
 
 pub(crate) use apart::{check_out_apart, checkout_settings, put_back, top};
 pub(crate) use branches::{has_branch, make_branch};

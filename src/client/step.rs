@@ -15,7 +15,9 @@ pub(super) fn wrapped(head: &str, next: &str, width: usize) -> Vec<String> {
     let mut lines = vec![head.to_owned()];
     for (index, part) in parts.iter().enumerate() {
         match lines.last_mut() {
-            Some(line) if index == 0 || line.width() + part.trim_end().width() <= width => line.push_str(part),
+            Some(line) if index == 0 || line.width() + part.trim_end().width() <= width => {
+                line.push_str(part)
+            }
             _ => lines.push(" ".repeat(head.len()) + part),
         }
     }

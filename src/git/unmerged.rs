@@ -17,7 +17,10 @@ pub(crate) async fn unmerged(worktree: &Worktree) -> Result<UnmergedWork> {
     let range = format!("HEAD..refs/heads/{}", worktree.branch);
     let count = ["rev-list", "--count", &range, "--"];
     let commits = ask(&worktree.base_repo, "cannot count the commits", &count).await?.text();
-    Ok(UnmergedWork { commits: commits.parse().unwrap_or_default(), uncommitted: uncommitted(&worktree.path).await? })
+    Ok(UnmergedWork {
+        commits: commits.parse().unwrap_or_default(),
+        uncommitted: uncommitted(&worktree.path).await?,
+    })
 }
 
 /// The number of changed and new files of a worktree; 0 if it was removed.
@@ -25,7 +28,8 @@ async fn uncommitted(tree: &Path) -> Result<u64> {
     if !tree.exists() {
         return Ok(0);
     }
-    let args = ["--no-optional-locks", "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"];
+    let args =
+        ["--no-optional-locks", "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"];
     let listed = ask(tree, "cannot read the status", &args).await?;
     Ok(listed.bytes().split(|byte| *byte == 0).filter(|entry| !entry.is_empty()).count() as u64)
 }

@@ -10,7 +10,7 @@ use crate::attention::Attention;
 use crate::cause::Cause;
 use crate::ledger::Iteration;
 use crate::model::{Status, is_default};
-use crate::words::{counted, dollars, duration};
+use crate::words::{counted, duration};
 
 /// The most iterations of one loop that are kept for its charts.
 pub const MAX_CHARTED_ITERATIONS: usize = 100;
@@ -57,6 +57,12 @@ pub fn brief_duration(seconds: u64) -> String {
         3600..172_800 => format!("{}h {}m", seconds / 3600, seconds / 60 % 60),
         _ => format!("{}d {}h", seconds / 86_400, seconds / 3600 % 24),
     }
+}
+
+/// An amount of money: `$1.50`, and `$0.0025` below one cent.
+pub fn brief_dollars(millionths: u64) -> String {
+    let places = if millionths == 0 || millionths >= 10_000 { 2 } else { 4 };
+    format!("${:.places$}", millionths as f64 / 1e6)
 }
 
 /// One iteration, as far as a chart shows it.
@@ -159,8 +165,7 @@ pub struct UnmergedWork {
 impl UnmergedWork {
     /// `2 commits to merge, 1 uncommitted file`; `None` without work.
     pub fn text(self) -> Option<String> {
-        let commits =
-            (self.commits > 0).then(|| format!("{} to merge", counted(self.commits, "commit")));
+        let commits = (self.commits > 0).then(|| format!("{} to merge", counted(self.commits, "commit")));
         let files = (self.uncommitted > 0).then(|| counted(self.uncommitted, "uncommitted file"));
         match (commits, files) {
             (Some(commits), Some(files)) => Some(format!("{commits}, {files}")),
@@ -232,7 +237,8 @@ impl MorningRow {
         let since = self.status_since.as_ref().and_then(time);
         if self.is_loop {
             let done = self.work.agent_seconds + self.work.check_seconds;
-            let is_recorded = self.history.last().is_some_and(|last| Some(u64::from(last.iteration)) == self.iteration);
+            let is_recorded =
+                self.history.last().is_some_and(|last| Some(u64::from(last.iteration)) == self.iteration);
             let running = self.iteration_started.as_ref().and_then(time);
             let running = running.filter(|_| self.status.is_live() && !is_recorded);
             return done + running.map_or(0.0, |from| period.seconds_of(from, period.until));
@@ -253,7 +259,7 @@ impl MorningRow {
 
     /// The cost in the period; `-` if unknown.
     pub fn cost_text(&self) -> String {
-        self.work.cost.map_or_else(|| "-".to_owned(), dollars)
+        self.work.cost.map_or_else(|| "-".to_owned(), brief_dollars)
     }
 
     /// Why it is in its state, and its unmerged work.
@@ -321,15 +327,16 @@ impl Morning {
 
     /// The groups that have lines, in their order.
     pub fn groups(&self) -> impl Iterator<Item = (Attention, &[MorningRow])> {
-        self.rows.chunk_by(|one, other| one.group == other.group).filter_map(|rows| Some((rows.first()?.group, rows)))
+        self.rows
+            .chunk_by(|one, other| one.group == other.group)
+            .filter_map(|rows| Some((rows.first()?.group, rows)))
     }
 
     /// `since 22:41 yesterday, 9h 12m: 6 workers, 23 iterations, $4.20`.
     pub fn headline(&self) -> String {
         let totals = self.totals();
-        let mut parts =
-            vec![counted(totals.workers, "worker"), counted(totals.work.iterations, "iteration")];
-        parts.extend(totals.work.cost.map(dollars));
+        let mut parts = vec![counted(totals.workers, "worker"), counted(totals.work.iterations, "iteration")];
+        parts.extend(totals.work.cost.map(brief_dollars));
         format!("{}: {}", self.period.text(), parts.join(", "))
     }
 
@@ -340,7 +347,8 @@ impl Morning {
             let count = |group: Attention| self.quiet.iter().filter(|quiet| quiet.group == group).count();
             let groups = Attention::ALL.into_iter().map(|group| (count(group), group));
             let groups = groups.filter(|(count, _)| *count > 0);
-            let groups: Vec<String> = groups.map(|(count, group)| format!("{count} {}", quiet_word(group))).collect();
+            let groups: Vec<String> =
+                groups.map(|(count, group)| format!("{count} {}", quiet_word(group))).collect();
             let total = counted(self.quiet.len() as u64, "worker");
             lines.push(format!("{total} without news: {}", groups.join(", ")));
         }

@@ -51,8 +51,13 @@ fn a_night(w: &World) -> PathBuf {
     let repo = committed(w, "fix");
     let script = "printf '<script>alert(1)</script> | no key\\n'; exit 3";
     looped(w, "bad", &["-n", "4", "--max-failures", "2", "--check", "false"], script).code(1);
-    looped(w, "held", &["-n", "5", "--cwd", &repo.display().to_string(), "--check", "false", "--no-progress", "1"], "exit 0")
-        .code(1);
+    looped(
+        w,
+        "held",
+        &["-n", "5", "--cwd", &repo.display().to_string(), "--check", "false", "--no-progress", "1"],
+        "exit 0",
+    )
+    .code(1);
     let _ = w.spawn_sh("busy", &[], "exec sleep 600").ok();
     let _ = w.spawn_sh("end", &[], "exit 0").ok();
     w.until_status("end", "done");
@@ -80,13 +85,20 @@ fn all_groups_have_their_lines_in_the_order_of_attention() {
     ];
     assert_eq!(lines(&view), pairs(&wanted), "{view}");
     assert_eq!((&view["since"], &view["quiet"]), (&Value::Null, &serde_json::json!([])));
-    let worker = |name: &str| view["workers"].as_array().unwrap().iter().find(|one| one["name"] == name).unwrap();
+    let worker =
+        |name: &str| view["workers"].as_array().unwrap().iter().find(|one| one["name"] == name).unwrap();
     let merge = format!("git -C {} merge swarm/fix", repo.display());
-    assert_eq!((&worker("fix")["next"], &worker("fix")["unmerged_commits"]), (&merge.as_str().into(), &1.into()));
+    assert_eq!(
+        (&worker("fix")["next"], &worker("fix")["unmerged_commits"]),
+        (&merge.as_str().into(), &1.into())
+    );
     assert_eq!(worker("held")["next"], "swarm ralph resume held");
     assert_eq!(worker("end")["work"], Value::Null);
     let bad = &worker("bad")["work"];
-    assert_eq!((&bad["iterations"], &bad["failed"], &bad["checks_failed"]), (&2.into(), &2.into(), &2.into()));
+    assert_eq!(
+        (&bad["iterations"], &bad["failed"], &bad["checks_failed"]),
+        (&2.into(), &2.into(), &2.into())
+    );
     assert_eq!(worker("bad")["history"][1]["iteration"], 2);
     assert_eq!(view["totals"]["workers"], 6);
 

@@ -61,7 +61,8 @@ impl Supervisor {
             Err(error) => return reply.refuse(error),
         };
         let period = Period { since, until: local_now() };
-        let follows = |name: &WorkerName| params.after.as_ref().is_none_or(|after| name.as_str() > after.as_str());
+        let follows =
+            |name: &WorkerName| params.after.as_ref().is_none_or(|after| name.as_str() > after.as_str());
         let mut left = self.slots.values().filter(|slot| follows(&slot.spec.name));
         let sources: Vec<WorkSource> = left.by_ref().take(MAX_WORKERS).map(WorkSource::of).collect();
         let last = sources.last().map(|source| source.name.to_string());
@@ -72,7 +73,8 @@ impl Supervisor {
             next: last.filter(|_| left.next().is_some()),
             removed: vec![],
         };
-        if params.after.is_none() {
+        // A view of everything does not list all that ever was.
+        if params.after.is_none() && since.is_some() {
             view.removed = self.removed_in(&period);
         }
         tokio::spawn(async move {
@@ -93,7 +95,8 @@ impl Supervisor {
 
     /// The workers that were deleted in the period, by name. A worker that has the name now hides an earlier one.
     fn removed_in(&self, period: &Period) -> Vec<String> {
-        let removed = self.notices.kept().filter(|notice| notice.entry == Entry::Cleaned && period.has(&notice.at));
+        let removed =
+            self.notices.kept().filter(|notice| notice.entry == Entry::Cleaned && period.has(&notice.at));
         let removed: BTreeSet<&String> = removed.map(|notice| &notice.worker).collect();
         let exists = |name: &str| self.slots.keys().any(|known| known.as_str() == name);
         removed.into_iter().filter(|name| !exists(name)).cloned().collect()

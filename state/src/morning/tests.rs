@@ -167,8 +167,10 @@ fn workers_are_sorted_by_attention_and_the_quiet_ones_are_counted() {
     ];
     let removed = ["x", "y"].map(str::to_owned).to_vec();
     let view = Morning::new(night(), rows, removed);
-    let groups: Vec<(Attention, Vec<&str>)> =
-        view.groups().map(|(group, rows)| (group, rows.iter().map(|row| row.name.as_str()).collect())).collect();
+    let groups: Vec<(Attention, Vec<&str>)> = view
+        .groups()
+        .map(|(group, rows)| (group, rows.iter().map(|row| row.name.as_str()).collect()))
+        .collect();
     let wanted = [
         (Attention::NeedsYou, vec!["e", "g"]),
         (Attention::FailedOrLost, vec!["c"]),
@@ -241,10 +243,28 @@ fn unmerged_work_is_named() {
 }
 
 #[test]
+fn money_is_rounded_to_cents() {
+    for (millionths, text) in [
+        (0, "$0.00"),
+        (2_500, "$0.0025"),
+        (10_000, "$0.01"),
+        (6_984_400, "$6.98"),
+        (123_456_000_000, "$123456.00"),
+    ] {
+        assert_eq!(brief_dollars(millionths), text);
+    }
+}
+
+#[test]
 fn durations_have_two_units() {
-    for (seconds, text) in
-        [(0, "0s"), (3599, "59m 59s"), (3600, "1h 0m"), (172_799, "47h 59m"), (172_800, "2d 0h"), (360_000, "4d 4h")]
-    {
+    for (seconds, text) in [
+        (0, "0s"),
+        (3599, "59m 59s"),
+        (3600, "1h 0m"),
+        (172_799, "47h 59m"),
+        (172_800, "2d 0h"),
+        (360_000, "4d 4h"),
+    ] {
         assert_eq!(brief_duration(seconds), text);
     }
 }

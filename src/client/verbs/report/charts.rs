@@ -4,8 +4,7 @@
 
 use std::fmt::Write;
 
-use swarm_state::morning::{IterationPoint, brief_duration};
-use swarm_state::notice::dollars;
+use swarm_state::morning::{IterationPoint, brief_dollars, brief_duration};
 
 /// The size of a chart in its own units, which the page scales.
 const WIDTH: f64 = 320.0;
@@ -29,7 +28,7 @@ type Part = (&'static str, f64);
 struct Chart<'a> {
     title: String,
     /// The classes of the parts, with their names.
-    legend: &'a [(&'static str, &'static str)],
+    legend: &'a [(&'static str, &'a str)],
     /// The parts of the bar of an iteration, from the bottom up.
     parts: fn(&IterationPoint) -> Vec<Part>,
     /// A value as text.
@@ -45,9 +44,9 @@ pub(super) fn charts(points: &[IterationPoint], total: u64) -> String {
     let time = |seconds: f64| brief_duration(seconds.round() as u64);
     let sum = |value: fn(&IterationPoint) -> f64| points.iter().map(value).sum::<f64>();
     let seconds = sum(|point| point.agent_seconds + point.check_seconds.unwrap_or_default());
-    let (passed, failed) =
-        (sum(|point| point.checks_passed as f64), sum(|point| point.checks_failed as f64));
+    let (passed, failed) = (sum(|point| point.checks_passed as f64), sum(|point| point.checks_failed as f64));
     let cost = points.iter().filter_map(|point| point.cost).sum::<u64>();
+    let (passed, failed) = (format!("{passed} passed"), format!("{failed} failed"));
     let charts = [
         Chart {
             title: format!("time: {}", time(seconds)),
@@ -59,25 +58,29 @@ pub(super) fn charts(points: &[IterationPoint], total: u64) -> String {
             value: |seconds| brief_duration(seconds.round() as u64),
         },
         Chart {
-            title: format!("checks: {passed} passed, {failed} failed"),
-            legend: &[("passed", "passed"), ("failed", "failed")],
+            title: "checks:".to_owned(),
+            legend: &[("passed", &passed), ("failed", &failed)],
             parts: |point| {
                 vec![("passed", point.checks_passed as f64), ("failed", point.checks_failed as f64)]
             },
             value: |count| count.to_string(),
         },
         Chart {
-            title: format!("cost: {}", dollars(cost)),
+            title: format!("cost: {}", brief_dollars(cost)),
             legend: &[],
             parts: |point| vec![("cost", point.cost.unwrap_or_default() as f64)],
-            value: |cost| dollars(cost as u64),
+            value: |cost| brief_dollars(cost as u64),
         },
     ];
     let mut html = String::from("<div class=\"charts\">\n");
     charts.iter().for_each(|chart| chart.draw(points, &mut html));
     html.push_str("</div>\n");
     if total > points.len() as u64 {
-        let _ = writeln!(html, "<p class=\"dim\">The charts show the last {} of {total} iterations.</p>", points.len());
+        let _ = writeln!(
+            html,
+            "<p class=\"dim\">The charts show the last {} of {total} iterations.</p>",
+            points.len()
+        );
     }
     html
 }
@@ -95,7 +98,7 @@ impl Chart<'_> {
             html,
             "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n\
              <text x=\"0\" y=\"10\">{}</text>\n<line x1=\"0\" y1=\"{BOTTOM}\" x2=\"{WIDTH}\" y2=\"{BOTTOM}\"/>",
-            self.title,
+            self.label(),
             (self.value)(highest)
         );
         let step = (WIDTH / points.len() as f64).min(MAX_STEP);
@@ -124,10 +127,9 @@ impl Chart<'_> {
         highest: f64,
         html: &mut String,
     ) {
-        let name = |class: &str| self.legend.iter().find(|(known, _)| *known == class).map_or("cost", |(_, name)| name);
         let values = parts.iter().filter(|(_, value)| *value > 0.0);
         let values: Vec<String> =
-            values.map(|(class, value)| format!("{}: {}", name(class), (self.value)(*value))).collect();
+            values.map(|(class, value)| format!("{}: {}", word(class), (self.value)(*value))).collect();
         let _ = write!(html, "<g><title>iteration {}: {}</title>", point.iteration, values.join(", "));
         let mut base = BOTTOM;
         for (class, value) in parts.iter().filter(|(_, value)| *value > 0.0) {
@@ -141,13 +143,24 @@ impl Chart<'_> {
         html.push_str("</g>\n");
     }
 
+    /// The title and the names of the parts, for readers who do not see the chart.
+    fn label(&self) -> String {
+        let names: Vec<&str> = self.legend.iter().map(|(_, name)| *name).collect();
+        format!("{} {}", self.title, names.join(", ")).trim_end().to_owned()
+    }
+
     /// The names of the colors that appear.
     fn keys(&self, bars: &[Vec<Part>]) -> String {
         let is_used = |class: &str| bars.iter().flatten().any(|(used, value)| *used == class && *value > 0.0);
         let used: Vec<_> = self.legend.iter().filter(|(class, _)| is_used(class)).collect();
         let key = |(class, name): &&(&str, &str)| format!(" <span class=\"key {class}\">{name}</span>");
-        used.iter().map(|entry| key(entry)).collect()
+        used.iter().map(key).collect()
     }
+}
+
+/// The word for a part of a bar.
+fn word(class: &str) -> &str {
+    if class == "check" { "checks" } else { class }
 }
 
 /// The height of a whole bar.
@@ -200,7 +213,18 @@ mod tests {
             let html = charts(&points, u64::from(count));
             let values = |name: &str| -> Vec<f64> {
                 let parts = html.split("<rect ").skip(1);
-                parts.map(|rect| rect.split(&format!(" {name}=\"")).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()).collect()
+                parts
+                    .map(|rect| {
+                        rect.split(&format!(" {name}=\""))
+                            .nth(1)
+                            .unwrap()
+                            .split('"')
+                            .next()
+                            .unwrap()
+                            .parse()
+                            .unwrap()
+                    })
+                    .collect()
             };
             assert!(values("x").iter().zip(values("width")).all(|(x, width)| x + width <= WIDTH), "{count}");
             assert!(values("y").iter().all(|y| *y >= TOP - 2.0 * MIN_HEIGHT), "{count}");

@@ -55,7 +55,12 @@ pub(super) fn morning(view: &Morning) -> String {
         escaped(&view.headline())
     );
     for (group, rows) in view.groups() {
-        let _ = writeln!(body, "<section>\n<h2 class=\"{}\">{}</h2>\n<div class=\"cards\">", class(group), group.title());
+        let _ = writeln!(
+            body,
+            "<section>\n<h2 class=\"{}\">{}</h2>\n<div class=\"cards\">",
+            class(group),
+            group.title()
+        );
         rows.iter().for_each(|row| card(&mut body, row, &view.period));
         body.push_str("</div>\n</section>\n");
     }

@@ -10,7 +10,9 @@ const SPECIAL: [char; 14] = ['\\', '`', '*', '_', '{', '}', '[', ']', '<', '>', 
 pub(super) fn morning(view: &Morning) -> Vec<String> {
     let mut lines = vec!["# swarm report".to_owned(), String::new(), escaped(&view.headline())];
     if !view.rows.is_empty() {
-        lines.extend(["", "| group | worker | status | iterations | cost | time | result | next |"].map(str::to_owned));
+        lines.extend(
+            ["", "| group | worker | status | iterations | cost | time | result | next |"].map(str::to_owned),
+        );
         lines.push("|---|---|---|--:|--:|--:|---|---|".to_owned());
         lines.extend(view.rows.iter().map(|row| line(row, &view.period)));
     }
@@ -77,9 +79,12 @@ mod tests {
         ] {
             assert_eq!(escaped(text), wanted);
         }
-        for (text, wanted) in
-            [("a|b <i>", r"`a\|b <i>`"), ("a`b", r"<code>a\`b</code>"), (r"\|", r"<code>\\\|</code>"), ("a\nb", "`a b`")]
-        {
+        for (text, wanted) in [
+            ("a|b <i>", r"`a\|b <i>`"),
+            ("a`b", r"<code>a\`b</code>"),
+            (r"\|", r"<code>\\\|</code>"),
+            ("a\nb", "`a b`"),
+        ] {
             assert_eq!(code(text), wanted);
         }
     }

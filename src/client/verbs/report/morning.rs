@@ -86,7 +86,7 @@ fn view(workers: &[WorkerView], of: MorningView) -> Result<Morning> {
 /// One worker.
 pub(crate) fn row(worker: &WorkerView, of: WorkerWork) -> MorningRow {
     let metadata = worker.metadata();
-    let row = MorningRow {
+    MorningRow {
         name: worker.name.clone(),
         status: worker.status,
         group: Attention::of(worker.status, worker.cause.as_ref(), worker.seen),
@@ -106,8 +106,7 @@ pub(crate) fn row(worker: &WorkerView, of: WorkerWork) -> MorningRow {
         history: of.history,
         branch: worker.worktree.as_ref().map(|worktree| worktree.branch.clone()),
         unmerged: of.unmerged,
-    };
-    row
+    }
 }
 
 /// The next step: how to merge the work of a worker that ended with success, else the usual advice.

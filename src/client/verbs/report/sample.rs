@@ -34,8 +34,7 @@ fn row(name: &str, status: Status, why: &str, next: Option<&str>) -> MorningRow 
 
 /// A loop with `count` iterations of the night, which ends at iteration `last`.
 fn looped(row: MorningRow, last: u32, count: u32) -> MorningRow {
-    let mut row =
-        MorningRow { is_loop: true, iteration: Some(last.into()), max_iterations: Some(20), ..row };
+    let mut row = MorningRow { is_loop: true, iteration: Some(last.into()), max_iterations: Some(20), ..row };
     for iteration in last - count + 1..=last {
         let point = IterationPoint {
             iteration,
@@ -70,7 +69,11 @@ pub(super) fn night() -> Morning {
             unmerged: Some(UnmergedWork { commits: 2, uncommitted: 0 }),
             ..looped(fix, 3, 3)
         },
-        looped(row("docs", Status::Failed, "5 consecutive failures: exit status 1", Some("swarm why docs")), 5, 5),
+        looped(
+            row("docs", Status::Failed, "5 consecutive failures: exit status 1", Some("swarm why docs")),
+            5,
+            5,
+        ),
         row("build", Status::Running, "", None),
         row("a-worker-with-a-rather-long-name-0001", Status::Retrying, "exit status 1", None),
         row("later", Status::Paused, "", Some("swarm ralph resume later")),
