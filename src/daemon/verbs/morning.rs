@@ -25,7 +25,10 @@ use crate::loops::LoopRun;
 use crate::protocol::{MorningParams, MorningView, WorkerWork};
 
 /// The most workers of an answer. With all their iterations, their JSON fits a line.
-const MAX_WORKERS: usize = 50;
+const MAX_WORKERS: usize = 40;
+
+/// The most deleted workers of an answer.
+const MAX_REMOVED: usize = 500;
 
 /// How long an answer waits for git. The unmerged work of the other worktrees is then unknown.
 const GIT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -99,7 +102,7 @@ impl Supervisor {
             self.notices.kept().filter(|notice| notice.entry == Entry::Cleaned && period.has(&notice.at));
         let removed: BTreeSet<&String> = removed.map(|notice| &notice.worker).collect();
         let exists = |name: &str| self.slots.keys().any(|known| known.as_str() == name);
-        removed.into_iter().filter(|name| !exists(name)).cloned().collect()
+        removed.into_iter().filter(|name| !exists(name)).take(MAX_REMOVED).cloned().collect()
     }
 }
 
@@ -146,5 +149,44 @@ async fn add_unmerged(workers: &mut [WorkerWork], trees: Vec<Option<Worktree>>) 
         {
             worker.unmerged = Some(unmerged);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use swarm_state::morning::{PeriodWork, UnmergedWork};
+
+    use super::*;
+    use crate::protocol::MAX_LINE_BYTES;
+
+    #[test]
+    fn the_longest_answer_fits_a_line() {
+        let name = "n".repeat(64);
+        let point = IterationPoint {
+            iteration: u32::MAX,
+            ended: "2026-01-15T01:10:00.123456789+01:00".into(),
+            agent_seconds: 1_234_567.123_456_789,
+            check_seconds: Some(1_234_567.123_456_789),
+            failed: true,
+            checks_passed: 1000,
+            checks_failed: 1000,
+            cost: Some(1_000_000_000_000),
+        };
+        let mut work = PeriodWork::default();
+        work.add(&point);
+        let worker = WorkerWork {
+            name: name.clone(),
+            work,
+            history: vec![point; MAX_CHARTED_ITERATIONS],
+            unmerged: Some(UnmergedWork { commits: u64::MAX, uncommitted: u64::MAX }),
+        };
+        let view = MorningView {
+            since: Some(String::new()),
+            until: String::new(),
+            workers: vec![worker; MAX_WORKERS],
+            removed: vec![name.clone(); MAX_REMOVED],
+            next: Some(name),
+        };
+        assert!(serde_json::to_vec(&view).unwrap().len() < MAX_LINE_BYTES - 1000);
     }
 }
