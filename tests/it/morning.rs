@@ -200,6 +200,33 @@ fn a_view_starts_where_a_person_last_looked() {
 }
 
 #[test]
+fn of_two_looks_the_later_one_counts_and_none_is_in_the_future() {
+    let w = World::new();
+    w.start_daemon();
+    let since = |view: &Value| chrono::DateTime::parse_from_rfc3339(view["since"].as_str().unwrap()).unwrap();
+    let look = |until: &str| {
+        let mut wire = w.connect().hello();
+        let params = format!("{{\"until\":{until:?},\"names\":[\"nobody\"]}}");
+        let call = format!("{{\"id\":1,\"method\":\"morning.looked\",\"params\":{params}}}\n");
+        wire.send(call.as_bytes());
+        wire.line()
+    };
+    for (until, wanted) in [
+        ("2026-01-15T08:00:00+01:00", "2026-01-15T07:00:00Z"),
+        ("2026-01-15T06:59:00Z", "2026-01-15T07:00:00Z"),
+        ("2026-01-15T07:01:00Z", "2026-01-15T07:01:00Z"),
+    ] {
+        assert!(look(until).contains("\"ok\":{}"));
+        assert_eq!(since(&json(&w, &[])), chrono::DateTime::parse_from_rfc3339(wanted).unwrap());
+    }
+    assert!(look("today").contains("invalid time 'today'"));
+    look("2999-01-01T00:00:00Z");
+    let view = json(&w, &[]);
+    let until = chrono::DateTime::parse_from_rfc3339(view["until"].as_str().unwrap()).unwrap();
+    assert!(since(&view) <= until, "{view}");
+}
+
+#[test]
 fn an_agent_that_reads_the_view_is_not_a_person() {
     let w = World::new();
     let script = format!("{SWARM} report; echo $? > end; exec sleep 600");
