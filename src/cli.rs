@@ -22,6 +22,7 @@ mod looping;
 mod number;
 mod ralph;
 mod ralph_tasks;
+mod report;
 mod sandbox;
 mod service;
 mod session;
@@ -48,12 +49,13 @@ pub use number::OptionLimit;
 pub(crate) use ralph::LOOP_KEYS;
 pub use ralph::{
     RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphLogs, RalphLs, RalphPause,
-    RalphRestore, RalphResume, RalphSet, RalphStatus, ReportArgs, ReportFormat, Why,
+    RalphRestore, RalphResume, RalphSet, RalphStatus, Why,
 };
 pub use ralph_tasks::{
     ExportFormat, GraphFormat, ImportFrom, RalphTasksArgs, RalphTasksCommand, TaskListPlace, TaskReviewArgs,
     TasksCheck, TasksExport, TasksGraph, TasksImport, TasksLs,
 };
+pub use report::{ReportArgs, ReportFormat};
 pub use sandbox::{Allow, HostList, Net, SandboxArgs, Wish};
 pub use service::{
     Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor, NotifyArgs, NotifyCommand,
@@ -89,7 +91,7 @@ Workers (one agent in one tmux window each):
 Loops (\"ralph loops\": swarm starts the agent again, with a fresh context):
   loop           Run an agent in a loop until your checks pass
   why            Explain a worker's state and suggest the next step
-  report         Summarize each iteration of a loop
+  report         Summarize what happened, or each iteration of a loop
   ralph init     Write PROMPT.md and TODO.md   ralph template  Print it
   ralph plan     Plan a task list              ralph archive   Archive one
   ralph status   Show a loop's progress        ralph ls        List loops
@@ -248,8 +250,8 @@ pub enum Command {
     /// Explain a worker's state and suggest the next step
     #[command(long_about = ralph::WHY_LONG)]
     Why(Why),
-    /// Summarize each iteration of a loop
-    #[command(long_about = ralph::REPORT_LONG)]
+    /// Summarize what happened, or each iteration of a loop
+    #[command(long_about = report::REPORT_LONG)]
     Report(ReportArgs),
     /// Manage loops
     #[command(long_about = ralph::RALPH_LONG)]

@@ -36,6 +36,7 @@ mod ralph;
 mod report;
 mod sandbox;
 pub(crate) mod spawn_params;
+mod step;
 mod subscription;
 mod tail;
 mod task_list;

@@ -21,6 +21,7 @@ pub(crate) mod helper;
 mod inputs;
 mod iterations_log;
 mod legacy;
+mod looked;
 mod loop_snapshots;
 mod messages;
 mod notices;

@@ -44,6 +44,7 @@ mod snapshot;
 mod status;
 #[cfg(test)]
 mod tests;
+mod unmerged;
 
 pub(crate) use apart::{check_out_apart, checkout_settings, put_back, top};
 pub(crate) use branches::{has_branch, make_branch};
@@ -65,6 +66,7 @@ pub(crate) use snapshot::{
     TreeSnapshot, changed_between, diff, diff_as_text, diff_stat, nested, restore, snapshot, tree,
 };
 pub(crate) use status::{status, uncommitted_of};
+pub(crate) use unmerged::unmerged;
 
 /// The first line in the reflog of a branch that swarm made.
 const MADE_BY: &str = "swarm: made for worker";

@@ -88,6 +88,11 @@ impl Out {
         io::stdout().is_terminal()
     }
 
+    /// Whether standard error is a terminal.
+    pub fn is_error_terminal() -> bool {
+        io::stderr().is_terminal()
+    }
+
     /// Describes this process's stdout and stderr, by `NO_COLOR`, `TERM` and `COLUMNS`.
     pub fn from_env() -> Self {
         let able = std::env::var_os("TERM").is_none_or(|t| t != "dumb");

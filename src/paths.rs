@@ -119,6 +119,11 @@ impl Paths {
         self.root.join("notified.json")
     }
 
+    /// The time of the last morning view.
+    pub fn looked(&self) -> PathBuf {
+        self.root.join("looked.json")
+    }
+
     /// The key that signs the daemon's own files.
     pub fn signing_key(&self) -> PathBuf {
         self.root.join("signing-key")

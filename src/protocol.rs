@@ -12,6 +12,7 @@ use crate::error::Error;
 
 mod events;
 mod hook;
+mod morning;
 mod notify;
 mod output;
 mod ralph;
@@ -22,6 +23,7 @@ mod workers;
 
 pub use events::{MissingNotices, MissingReason, Notice, Snapshot, SubscribeParams};
 pub use hook::{HeldAnswer, HookHeard, HookNews, HookParams};
+pub use morning::{LookedParams, MorningParams, MorningView, WorkerWork};
 pub use notify::{NextNotification, NotifyNextParams};
 pub use output::{Lines, LogsParams, PeekParams, Peeked, RUNNING, is_run_header};
 pub use ralph::{Changed, Cleaned, RalphCleanParams, RalphSetParams, RalphView, ResumeParams};
@@ -107,6 +109,12 @@ pub enum Call {
     /// Records that a person has looked at a finished worker; answers [`Empty`]. Has no effect on a live one.
     #[serde(rename = "seen")]
     Seen(Named),
+    /// Returns the work of all workers in a period; answers [`MorningView`].
+    #[serde(rename = "morning")]
+    Morning(MorningParams),
+    /// Records that a person was shown the morning view; answers [`Empty`]. Has no effect from inside a worker.
+    #[serde(rename = "morning.looked")]
+    MorningLooked(LookedParams),
     /// Captures a worker's screen; answers [`Peeked`].
     #[serde(rename = "peek")]
     Peek(PeekParams),
@@ -202,6 +210,8 @@ impl Call {
             | Self::Ls(_)
             | Self::Status(_)
             | Self::Seen(_)
+            | Self::Morning(_)
+            | Self::MorningLooked(_)
             | Self::Peek(_)
             | Self::Logs(_)
             | Self::Attach(_)

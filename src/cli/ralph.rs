@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use chrono::{DateTime, FixedOffset};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use swarm_state::model::WorkerName;
 
 use super::format::{Format, PageFormat};
@@ -348,18 +348,6 @@ on the screen of a waiting agent. If there is nothing to do for a worker, its bl
 --since accepts a time of day (22:00, the last one that has passed), a time span (8h: since eight hours ago), a date (2026-01-15), or a \
 date and time (RFC 3339, or without offset).";
 
-pub(super) const REPORT_LONG: &str = "\
-Summarize each iteration of a loop.
-
-The report has the end of each iteration, the time of the agent and of the checks, the cost, the changes and the \
-gates, and the last output of an agent or a check that failed. It also has the number of outages and the time lost to \
-them: the iterations that they ended, and the waits.
-
-Without NAME, swarm prints a shorter report for each worker, in the order of swarm why: the worst first.
-
---since accepts a time of day (22:00, the last one that has passed), a time span (8h: since eight hours ago), a date (2026-01-15), or a \
-date and time (RFC 3339, or without offset).";
-
 /// `swarm why`
 #[derive(Debug, Args)]
 pub struct Why {
@@ -371,29 +359,4 @@ pub struct Why {
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
-}
-
-/// `swarm report`
-#[derive(Debug, Args)]
-pub struct ReportArgs {
-    /// Worker name [default: all workers]
-    pub name: Option<WorkerName>,
-    /// Only iterations that ended since this time (22:00, 8h)
-    ///
-    /// Without NAME, the report covers only workers with events since then.
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    pub since: Option<DateTime<FixedOffset>>,
-    /// Output format
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub format: ReportFormat,
-}
-
-/// Output formats of a report.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum ReportFormat {
-    /// Markdown for people
-    #[default]
-    Md,
-    /// JSON for programs
-    Json,
 }

@@ -6,7 +6,7 @@ Show all workers and act on them, full screen.
 
 The list starts with the workers that need you. Then come those that failed or are lost, that work, that are parked, \
 and that finished since you last looked. The rest (killed, or finished and seen) is hidden until you press Space. \
-A finished worker counts as seen after you selected it for a second, or named it in status, why, report or attach.
+A finished worker counts as seen after you selected it for a second, named it in status, why, report or attach, or swarm report listed it.
 
 The panel on the right shows the selected worker: why it is in its state, its screen, its log, the changes of its \
 last iteration, and a report. A window of fewer than 72 columns shows the list or the panel.

@@ -26,6 +26,7 @@ use crate::protocol::{RalphView, Report, WorkerView};
 pub(super) mod events;
 
 mod fields;
+pub(super) mod morning;
 
 use fields::Fields;
 
@@ -193,21 +194,6 @@ pub(super) fn proof(report: &Report) -> Value {
     last.map_or(Value::Null, |last| {
         let summary = super::report::proof(report, last);
         json!({"complete": last.is_complete(), "in_force": summary.in_force, "holds": summary.holds, "unproven": summary.unproven})
-    })
-}
-
-/// The report of a worker that is not a loop, with its last output.
-pub(super) fn plain_report(view: &WorkerView, output: &[String]) -> Value {
-    json!({
-        "name": view.name,
-        "status": view.status,
-        "reason": view.reason,
-        "cause": view.cause.as_ref().map(cause),
-        "started": view.started,
-        "exit_code": view.exit_code,
-        "signal": view.signal,
-        "last_lines": output,
-        "iterations": null,
     })
 }
 

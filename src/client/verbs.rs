@@ -44,7 +44,7 @@ mod ralph_set;
 mod ralph_status;
 mod ralph_tasks;
 mod ralph_template;
-mod report;
+pub(crate) mod report;
 mod respawn;
 mod send;
 mod spawn;

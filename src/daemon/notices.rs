@@ -70,6 +70,11 @@ impl Notices {
         self.seq
     }
 
+    /// The last notices, in order.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = &Notice> {
+        self.kept.iter()
+    }
+
     /// Adds a notice, writes it to the log and sends it to the subscribers.
     pub(crate) fn add(&mut self, worker: &str, status: Status, entry: Entry) {
         self.seq += 1;

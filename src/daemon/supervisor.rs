@@ -51,6 +51,8 @@ pub(crate) struct Supervisor {
     /// Loops that the last shutdown paused are resumed once they are reconciled.
     pub(crate) resumes_after_shutdown: bool,
     pub(crate) started: chrono::DateTime<chrono::FixedOffset>,
+    /// The end of the last morning view that a person was shown.
+    pub(crate) looked: Option<chrono::DateTime<chrono::FixedOffset>>,
     pub(crate) servers: HashMap<Option<String>, TmuxServer>,
     incarnations: u64,
     clock: AwakeClock,
@@ -101,6 +103,7 @@ impl Supervisor {
         Self {
             slots: BTreeMap::new(),
             notifying: Notifying::new(store.paths(), first),
+            looked: crate::daemon::looked::read(store.paths()),
             store,
             problems: vec![],
             forgotten: BTreeSet::new(),

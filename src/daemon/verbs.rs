@@ -22,6 +22,8 @@ pub(crate) mod interrupt;
 pub(crate) mod kill;
 pub(crate) mod logs;
 pub(crate) mod ls;
+pub(crate) mod morning;
+pub(crate) mod morning_looked;
 pub(crate) mod peek;
 pub(crate) mod ralph_approve;
 pub(crate) mod ralph_clean;
@@ -50,6 +52,8 @@ impl Supervisor {
             Call::Ls(Empty {}) => reply.answer(Ok(self.listing())),
             Call::Status(Named { name }) => reply.answer(self.status(&name)),
             Call::Seen(Named { name }) => reply.answer(self.seen(&name, peer)),
+            Call::Morning(params) => self.morning(&params, reply),
+            Call::MorningLooked(params) => reply.answer(self.morning_looked(&params, peer)),
             Call::Peek(params) => match self.find(&params.name) {
                 Ok((_, slot)) => peek::peek(slot, params.lines, reply),
                 Err(error) => reply.refuse(error),

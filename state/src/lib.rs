@@ -74,7 +74,8 @@
 //!    loop is complete, must end or has to wait; [`test_gates`], [`canary`], [`inventory`]: whether a check runs its
 //!    tests
 //! 4. [`ends`], [`cause`], [`advice`], [`attention`], [`notice`], [`words`]: why it is in its state, what it needs, and
-//!    the text for people; [`notify`]: which states are announced to a person, and when
+//!    the text for people; [`notify`]: which states are announced to a person, and when; [`morning`]: what happened to
+//!    all workers in a period
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
 //! 6. [`transcript`], [`hook`], [`answer`], [`context`]: what an agent records, reports and asks, and how full its
 //!    context is
@@ -160,6 +161,8 @@ pub mod cause;
 pub mod advice;
 
 pub mod attention;
+
+pub mod morning;
 
 pub mod notify;
 

@@ -44,6 +44,7 @@ mod install;
 mod inventory;
 mod json;
 mod lost;
+mod morning;
 mod names;
 mod network;
 mod notify;

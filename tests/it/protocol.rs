@@ -12,8 +12,8 @@ use serde_json::Value;
 use swarm::error::ErrorCode;
 use swarm::protocol::{
     Answered, Approved, AttachView, Call, Changed, Cleaned, ClientHello, DaemonHello, DaemonStopped,
-    DaemonView, DiffView, Empty, Forgotten, HookHeard, Killed, Lines, Listing, NextNotification, Peeked,
-    RalphView, Report, Request, Response, Restored, Sent, Snapshot, Spawned, WorkerView,
+    DaemonView, DiffView, Empty, Forgotten, HookHeard, Killed, Lines, Listing, MorningView, NextNotification,
+    Peeked, RalphView, Report, Request, Response, Restored, Sent, Snapshot, Spawned, WorkerView,
 };
 use swarm_state::notice::Entry;
 
@@ -57,6 +57,7 @@ fn check_answer(method: &str, answer: &Value) {
         "Peeked" => same_part::<Peeked>(answer),
         "RalphView" => same_part::<RalphView>(answer),
         "Report" => same_part::<Report>(answer),
+        "MorningView" => same_part::<MorningView>(answer),
         "Restored" => same_part::<Restored>(answer),
         "Sent" => same_part::<Sent>(answer),
         "Snapshot" => same_part::<Snapshot>(answer),

@@ -1,8 +1,12 @@
+use chrono::DateTime;
 use serde::de::DeserializeOwned;
+use swarm_state::model::Worktree;
+use swarm_state::morning::{Morning, Period};
 
 use super::*;
 use crate::client::testing;
-use crate::protocol::Listing;
+use crate::client::verbs::report::morning::row;
+use crate::protocol::{Listing, MorningView, WorkerWork};
 
 /// The golden answers of the protocol as JSON for people, one line each.
 fn converted() -> Vec<String> {
@@ -17,10 +21,8 @@ fn converted() -> Vec<String> {
             "spawn" | "respawn" => {
                 let view: WorkerView = read(&answer["worker"]);
                 objects.push(("worker", worker(&view)));
-                if !is_loop(&view) {
-                    objects.push(("plain_report", plain_report(&view, &["no such file".into()])));
-                }
             }
+            "morning" => objects.push(("morning", morning(&read(answer)))),
             "status" => objects.push(("worker", worker(&read(answer)))),
             "ls" => {
                 objects.extend(read::<Listing>(answer).workers.iter().map(|view| ("worker", worker(view))))
@@ -48,6 +50,23 @@ fn converted() -> Vec<String> {
             json!({"object": object, "json": json}).to_string()
         })
         .collect()
+}
+
+/// The golden work of a loop, which needs its worktree to be merged, and of a worker without news.
+fn morning(answer: &MorningView) -> Value {
+    let at = |text: &str| DateTime::parse_from_rfc3339(text).unwrap();
+    let period = Period { since: answer.since.as_deref().map(at), until: at(&answer.until) };
+    let tree = Worktree {
+        path: "/home/u/repo-worktrees/agent".into(),
+        branch: "swarm/agent".into(),
+        base_repo: "/home/u/repo".into(),
+    };
+    let metadata = json!({"ralph": true, "ralph_iteration": 5, "max_iterations": 10});
+    let worker = WorkerView { worktree: Some(tree), ..testing::view("agent", "done", metadata) };
+    let quiet = WorkerView { idle: true, ..testing::view("web", "running", json!({})) };
+    let work = answer.workers.first().cloned().unwrap_or_default();
+    let rows = vec![row(&worker, work), row(&quiet, WorkerWork::default())];
+    morning::morning(&Morning::new(period, rows, answer.removed.clone()))
 }
 
 fn read<T: DeserializeOwned>(value: &Value) -> T {

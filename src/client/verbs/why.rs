@@ -15,8 +15,8 @@ mod overview;
 mod plain;
 mod worst_first;
 
-pub(super) use overview::facts;
-pub(super) use worst_first::worst_first;
+use overview::facts;
+use worst_first::worst_first;
 
 pub(super) async fn run(ctx: &ClientContext, args: &Why) -> CommandResult {
     let Some(name) = args.name.as_ref().map(ToString::to_string) else {

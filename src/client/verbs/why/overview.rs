@@ -18,6 +18,7 @@ use crate::client::connect::{QUICK_TIMEOUT, SLOW_TIMEOUT};
 use crate::client::context::ClientContext;
 use crate::client::evidence::{self, EVIDENCE_LINES};
 use crate::client::report::complete;
+use crate::client::step::wrapped;
 use crate::client::verbs::status::color;
 use crate::client::worker::{brief_cause, is_loop, iteration, situation};
 use crate::error::Result;
@@ -101,7 +102,7 @@ pub(super) fn block(worker: &WorkerView, detail: &Detail<'_>, out: Out) -> Vec<S
     let mut lines = vec![head(worker, width, out)];
     lines.extend(shown_evidence(worker, detail).iter().map(|line| fit(line, width)));
     if let Some(next) = next(worker, detail) {
-        lines.extend(wrapped(&next, width));
+        lines.extend(wrapped(NEXT, &next, width));
     }
     lines
 }
@@ -159,28 +160,6 @@ pub(super) fn next(worker: &WorkerView, detail: &Detail<'_>) -> Option<String> {
         None if worker.status == Status::Failed && !is_loop(worker) => Some(plain::next(worker)),
         None => next_step(&situation(worker)),
     }
-}
-
-/// Breaks a next step into lines of `width` columns, only after punctuation: a command stays on one line.
-fn wrapped(next: &str, width: usize) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    for word in next.split_inclusive(' ') {
-        let can_break = parts.last().is_some_and(|part| part.trim_end().ends_with([',', ';', ':']));
-        match parts.last_mut().filter(|_| !can_break) {
-            Some(part) => part.push_str(word),
-            None => parts.push(word.to_owned()),
-        }
-    }
-    let mut lines = vec![NEXT.to_owned()];
-    for (index, part) in parts.iter().enumerate() {
-        match lines.last_mut() {
-            Some(line) if index == 0 || line.width() + part.trim_end().width() <= width => {
-                line.push_str(part)
-            }
-            _ => lines.push(" ".repeat(NEXT.len()) + part),
-        }
-    }
-    lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
 #[cfg(test)]

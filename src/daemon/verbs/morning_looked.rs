@@ -1,0 +1,33 @@
+//! `morning.looked`: records that a person was shown the morning view: when, and which finished workers by name.
+//!
+//! The next view starts there, for all clients. The clients decide who is a person. A request of any worker's agent
+//! has no effect.
+
+use crate::daemon::caller::workers_of;
+use crate::daemon::clock::local_now;
+use crate::daemon::looked;
+use crate::daemon::supervisor::Supervisor;
+use crate::error::Result;
+use crate::protocol::{Empty, LookedParams};
+
+use super::morning::time;
+
+impl Supervisor {
+    pub(crate) fn morning_looked(&mut self, params: &LookedParams, peer: Option<i32>) -> Result<Empty> {
+        let until = params.until.as_deref().map(time).transpose()?;
+        if !workers_of(peer, &self.store).is_empty() {
+            return Ok(Empty {});
+        }
+        for name in &params.names {
+            // The worker may have been deleted meanwhile.
+            drop(self.seen(name, peer));
+        }
+        // Of two views that overlap, the later one counts.
+        let until = until.map(|until| until.min(local_now()));
+        if let Some(until) = until.filter(|until| self.looked.is_none_or(|looked| looked < *until)) {
+            self.looked = Some(until);
+            looked::write(self.store.paths(), until);
+        }
+        Ok(Empty {})
+    }
+}
