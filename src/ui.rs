@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::error::Result;
 use crate::out::{CommandResult, Out};
 use crate::paths::{Paths, own_program};
+use crate::procs;
 use crate::runtime::{CaughtSignals, block_on};
 
 mod keys;
@@ -128,6 +129,8 @@ impl Ui {
     fn draw_if_due(&mut self) -> Result<()> {
         if self.model.is_changed && !self.verbs.is_attached() && Instant::now() >= self.next_frame {
             self.model.is_changed = false;
+            // The load alone draws nothing: it changes all the time.
+            self.model.load = procs::load();
             self.terminal.draw(&self.model)?;
             self.next_frame = Instant::now() + FRAME_INTERVAL;
         }

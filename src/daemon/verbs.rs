@@ -55,7 +55,7 @@ impl Supervisor {
             Call::Morning(params) => self.morning(&params, reply),
             Call::MorningLooked(params) => reply.answer(self.morning_looked(&params, peer)),
             Call::Peek(params) => match self.find(&params.name) {
-                Ok((_, slot)) => peek::peek(slot, params.lines, reply),
+                Ok((_, slot)) => peek::peek(slot, params.lines, params.styled, reply),
                 Err(error) => reply.refuse(error),
             },
             Call::Logs(params) => match self.find(&params.name) {

@@ -27,6 +27,9 @@ const JOINED: &[&str] = &["-J"];
 /// Flags of `capture-pane`: one line for each row.
 const AS_ROWS: &[&str] = &[];
 
+/// Flags of `capture-pane`: one line for each row, with escapes for its attributes.
+const STYLED: &[&str] = &["-e"];
+
 impl Tmux {
     /// Lists our panes: in the session, with our marks, or running our wrapper, wherever a user moved them.
     ///
@@ -87,6 +90,14 @@ impl Tmux {
     /// As [`Tmux::capture`].
     pub async fn capture_rows(&self, pane: &str, history: u32) -> Result<Option<Captured>> {
         self.take(pane, history, AS_ROWS).await
+    }
+
+    /// As [`Tmux::capture_rows`], with colors and other attributes as escapes.
+    ///
+    /// # Errors
+    /// As [`Tmux::capture`].
+    pub async fn capture_styled_rows(&self, pane: &str, history: u32) -> Result<Option<Captured>> {
+        self.take(pane, history, STYLED).await
     }
 
     /// Captures several panes as [`Tmux::capture`] does, each with its own number of scrollback rows. Returns the
