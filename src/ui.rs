@@ -39,7 +39,7 @@ mod tests;
 
 use link::DaemonLink;
 use messages::{UiEffect, UiEvent};
-use model::UiModel;
+use model::{LinkState, UiModel};
 use terminal::UiTerminal;
 use verbs::Verbs;
 
@@ -132,7 +132,9 @@ impl Ui {
             // The load alone draws nothing: it changes all the time.
             self.model.load = procs::load();
             self.terminal.draw(&self.model)?;
-            self.next_frame = Instant::now() + FRAME_INTERVAL;
+            // The first workers replace "connecting" at once.
+            let is_up = self.model.link != LinkState::Connecting;
+            self.next_frame = Instant::now() + if is_up { FRAME_INTERVAL } else { Duration::ZERO };
         }
         Ok(())
     }
