@@ -6,7 +6,7 @@
 use crate::cause::Cause;
 use crate::ends::StopReason;
 use crate::model::Status;
-use crate::notice::PauseBy;
+use crate::notice::{HoldBy, PauseBy};
 
 /// The facts that the next step depends on.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,10 @@ pub struct Situation<'a> {
 pub fn next_step(of: &Situation<'_>) -> Option<String> {
     let name = of.name;
     Some(match (of.status, of.cause) {
+        (_, Some(Cause::Held { by: HoldBy::Typing, .. })) => {
+            format!("swarm goes on 30 s after you detach; at once: swarm release {name}")
+        }
+        (_, Some(Cause::Held { by: HoldBy::Command, .. })) => format!("swarm release {name}"),
         (Status::Waiting, Some(Cause::DiskFull { .. })) => {
             "make room on the disk, or fix the error; swarm then goes on by itself".to_owned()
         }
@@ -122,6 +126,8 @@ mod tests {
         let held_open = Cause::NeedsPerson { text: "Bash: make".into(), answerable: true };
         let failed = Cause::Stopped { reason: StopReason::AllFailed, failure: None };
         let paused = |by| Cause::Paused { by, detail: None };
+        let held_by = |by| Cause::Held { by, since: chrono::DateTime::UNIX_EPOCH.fixed_offset() };
+        let typed = "swarm goes on 30 s after you detach; at once: swarm release a";
         let disk = Cause::DiskFull { error: "no space left".into() };
         let earlier = Cause::EarlierSwarm { status: "running".into() };
         let room = "make room on the disk, or fix the error; swarm then goes on by itself";
@@ -173,6 +179,8 @@ mod tests {
                 "swarm goes on by itself when tmux answers again: swarm doctor",
             ),
             (Status::Retrying, plain, None, "swarm tries again by itself; to give up: swarm kill a"),
+            (Status::Running, looping, Some(&held_by(HoldBy::Typing)), typed),
+            (Status::Waiting, held, Some(&held_by(HoldBy::Command)), "swarm release a"),
         ] {
             let next = next_step(&Situation { name: "a", status, is_loop, is_paused, cause, raise: None });
             assert_eq!(next.unwrap_or_default(), step, "{status:?} {cause:?}");

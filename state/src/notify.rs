@@ -219,6 +219,7 @@ fn reason(state: &WorkerState) -> String {
         Some(
             cause @ (Cause::Lost
             | Cause::Outage { .. }
+            | Cause::Held { .. }
             | Cause::Ending { .. }
             | Cause::DiskFull { .. }
             | Cause::MemoryPressure { .. }

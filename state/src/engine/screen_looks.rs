@@ -49,14 +49,15 @@ impl Worker {
     fn look_follows(&mut self, reading: Option<Reading>, seen: LookSummary, now: Now) -> Vec<Effect> {
         let LookSummary { changed, stable, working, waiting, mut probe } = seen;
         if let Some(reading) = reading {
-            if waiting.is_some() && reading.ready && reading.blocked.is_none() {
+            let may_type = !(self.policy.paste && self.is_held());
+            if waiting.is_some() && reading.ready && reading.blocked.is_none() && may_type {
                 return self.ready(now);
             }
             if let Some(effects) = self.blocked(&reading, changed, now) {
                 return effects;
             }
         }
-        let is_quiet = !working && stable >= DONE_QUIET_TIME && !self.is_typing();
+        let is_quiet = !working && stable >= DONE_QUIET_TIME && !self.is_typing() && !self.is_held();
         if waiting.is_none() && self.evidence.done && is_quiet {
             let Phase::Running { watch } = &self.phase else { return vec![] };
             if !watch.ticked {
@@ -115,7 +116,7 @@ impl Worker {
     pub(super) fn silence_limit(&self) -> Option<Duration> {
         let ralph = self.ralph.as_ref()?;
         // An agent that waits for a person is not silent: a question has its own limit, other reasons have none.
-        let exempt = ralph.paused.is_some() || self.trouble.is_some();
+        let exempt = ralph.paused.is_some() || self.trouble.is_some() || self.is_held();
         (!exempt).then(|| Duration::from_secs(ralph.inactivity_timeout))
     }
 
@@ -166,8 +167,10 @@ impl Worker {
     }
 
     pub(super) fn probed(&mut self, busy: bool, now: Now) -> Vec<Effect> {
+        let is_held = self.is_held();
         if let Phase::Running { watch } = &mut self.phase
             && watch.probing
+            && !is_held
             && self.evidence.done
             && watch.ticked
             && !busy

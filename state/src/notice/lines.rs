@@ -32,6 +32,8 @@ impl Entry {
             | Self::LoopFailed { .. }
             | Self::Paused { .. }
             | Self::Resumed
+            | Self::Held { .. }
+            | Self::Released
             | Self::Lost { .. }
             | Self::Warning { .. } => Some(format!("[ralph] {name}: {}", self.words())),
         }
@@ -82,6 +84,8 @@ impl Entry {
             }
             Self::Paused { by } => by.follow_text(),
             Self::Resumed => "resumed".to_owned(),
+            Self::Held { by } => by.follow_text().to_owned(),
+            Self::Released => "released".to_owned(),
             Self::Waiting { reason, .. } => format!("waiting for a person: {reason}"),
             Self::PromptFailed { message, .. } => format!("prompt not delivered: {message}"),
             Self::Lost { reason } => format!("lost: {reason}"),
@@ -141,6 +145,8 @@ impl Entry {
             Self::StoryStarted { mode, story, .. } => vec![format!("[STORY] {mode} {story}")],
             Self::Paused { by } => vec![by.log_line().to_owned()],
             Self::Resumed => vec!["[RESUME]".into()],
+            Self::Held { .. } => vec!["[HOLD]".into()],
+            Self::Released => vec!["[RELEASE]".into()],
             Self::Waiting { reason, .. } => vec![format!("[WAIT] {reason}")],
             Self::PromptFailed { message, .. } => vec![format!("[WARN] prompt not delivered: {message}")],
             Self::Lost { reason } => vec![format!("[LOST] {reason}")],
