@@ -89,6 +89,10 @@ impl Supervisor {
         if let Some(server) = self.servers.get_mut(&looked.server) {
             server.gate = Some(looked.gate);
         }
+        // A person who has just begun to type comes first.
+        if let Some(clients) = looked.clients {
+            self.note_clients(&looked.server, clients);
+        }
         let now = self.now();
         for (name, look) in looked.looks {
             // Meanwhile the worker may have a new pane, or the name a new worker.

@@ -41,6 +41,7 @@ pub(crate) async fn look(
     let sent = crate::daemon::clock::local_now().timestamp();
     let mut looks = vec![];
     let mut unreachable = vec![];
+    let clients = tmux.clients().await.ok();
     match tmux.glance().await {
         Ok(panes) => {
             gate.take(&panes, sent);
@@ -68,7 +69,7 @@ pub(crate) async fn look(
             }
         }
     }
-    LookRound { server, gate, looks, unreachable }
+    LookRound { server, gate, looks, clients, unreachable }
 }
 
 /// Captures those that printed and reads what they show.

@@ -36,7 +36,7 @@ impl<'a> Terminal<'a> {
     }
 
     /// One with `swarm attach`, and the worker's window is on it.
-    fn look(world: &'a World, number: usize, args: &[&str]) -> Self {
+    pub(crate) fn look(world: &'a World, number: usize, args: &[&str]) -> Self {
         let terminal = Self::run(world, number, &[&[SWARM, "attach"], args].concat());
         world.until("somebody looks", || {
             let seen = terminal.screen();

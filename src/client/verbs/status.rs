@@ -4,7 +4,7 @@ use chrono::Local;
 use swarm_state::advice::next_step;
 use swarm_state::docker::{network_command, sandbox_name};
 use swarm_state::model::Status;
-use swarm_state::notice::counted;
+use swarm_state::notice::{HoldBy, counted};
 use swarm_state::sandbox::{SandboxKind, SandboxNet};
 use swarm_state::screen::printable;
 
@@ -18,7 +18,7 @@ use crate::client::worker::{age, is_loop, iteration, local_time, situation, stor
 use crate::error::Error;
 use crate::out::CommandResult;
 use crate::out::{Color, Out};
-use crate::protocol::{Call, Named, WorkerView};
+use crate::protocol::{Call, HeldView, Named, WorkerView};
 use crate::shell::join;
 
 pub(super) async fn run(ctx: &ClientContext, args: &StatusArgs) -> CommandResult {
@@ -48,6 +48,13 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     let mut say = |key: &str, value: String| lines.push(format!("  {key:<10} {}", printable(&value)));
     if let Some(reason) = &worker.reason {
         say("reason", reason.clone());
+    }
+    if let Some(HeldView { by, since }) = &worker.held {
+        let how = match by {
+            HoldBy::Typing => "a person types",
+            HoldBy::Command => "swarm hold",
+        };
+        say("held", format!("since {} ({how})", local_time(since)));
     }
     worker.requests.iter().flat_map(answer::lines).for_each(|line| say("request", line));
     if is_loop(worker) {

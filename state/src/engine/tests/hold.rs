@@ -219,10 +219,7 @@ fn commands_of_a_person_win() {
 
     // One that would start an agent ends the hold.
     after(&mut worker, script(2, [Event::Hold, Event::Exited(R, OK), Event::Judged(R, gates(false))]));
-    assert_eq!(
-        after(&mut worker, script(3, [Event::Pause(PauseBy::User)])),
-        "persist; \"paused\" => parked"
-    );
+    assert_eq!(after(&mut worker, script(3, [Event::Pause(PauseBy::User)])), "persist; \"paused\" => parked");
     assert_eq!((worker.status(), worker.is_held()), (Status::Paused, true));
     assert_eq!(
         after(&mut worker, script(4, [Event::Resume])),

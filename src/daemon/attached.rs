@@ -1,0 +1,159 @@
+//! Observes the clients of the tmux servers: who is attached, and in which panes a person types.
+//!
+//! Each look at the screens lists the clients too, so that no decision about a run uses an older list. While a person
+//! is attached, or about to be, the clients are listed four times a second in addition. Notifications use the same
+//! lists. [`swarm_state::attached`] decides what counts as typing, the engine what follows from it.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use swarm_state::attached::{AttachedClient, ClientWatch};
+use swarm_state::engine::{Event, Presence, RELEASE_DELAY};
+use tokio::time::Instant;
+
+use crate::daemon::caller::refuse_own;
+use crate::daemon::messages::{Input, ServerClients};
+use crate::daemon::slot::Slot;
+use crate::daemon::supervisor::Supervisor;
+
+/// Between two lists of clients while a person is attached.
+const ATTACHED_INTERVAL: Duration = Duration::from_millis(250);
+
+/// How long after a request of `swarm attach` its client may take to appear.
+const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Replaces [`RELEASE_DELAY`] in tests, in milliseconds.
+const RELEASE_DELAY_VARIABLE: &str = "SWARM_RELEASE_DELAY_MS";
+
+/// The clients of all servers, as they were listed last.
+pub(crate) struct Attached {
+    servers: HashMap<Option<String>, AttachedServer>,
+    /// How long a hold by typing lasts after the person has left.
+    release_delay: Duration,
+    /// The second in which the daemon started.
+    since: i64,
+    /// A task lists the clients.
+    is_asking: bool,
+    /// When to list them next.
+    pub(crate) wake: Option<Instant>,
+}
+
+struct AttachedServer {
+    watch: ClientWatch,
+    /// Somebody is attached to a worker, or holds one by typing.
+    is_busy: bool,
+    /// A client is about to attach, until then.
+    expected: Option<Instant>,
+}
+
+impl Attached {
+    /// `since`: the second in which the daemon started.
+    pub(crate) fn new(since: i64) -> Self {
+        let set = std::env::var(RELEASE_DELAY_VARIABLE).ok().and_then(|text| text.parse().ok());
+        let release_delay = set.map_or(RELEASE_DELAY, Duration::from_millis);
+        Self { servers: HashMap::new(), release_delay, since, is_asking: false, wake: None }
+    }
+
+    fn server(&mut self, socket: &Option<String>) -> &mut AttachedServer {
+        let new = || AttachedServer { watch: ClientWatch::new(self.since), is_busy: false, expected: None };
+        self.servers.entry(socket.clone()).or_insert_with(new)
+    }
+
+    /// A client is about to attach to a worker on this server.
+    pub(crate) fn expect(&mut self, socket: &Option<String>) {
+        self.server(socket).expected = Some(Instant::now() + ATTACH_TIMEOUT);
+        self.plan();
+    }
+
+    fn is_due(server: &AttachedServer) -> bool {
+        server.is_busy || server.expected.is_some_and(|until| until > Instant::now())
+    }
+
+    /// Plans the next list.
+    fn plan(&mut self) {
+        let due = self.servers.values().any(Self::is_due);
+        self.wake = due.then(|| Instant::now() + ATTACHED_INTERVAL);
+    }
+}
+
+impl Supervisor {
+    /// Lists the clients if that is due.
+    pub(crate) fn observe_clients(&mut self) {
+        let attached = &mut self.attached;
+        if attached.is_asking || attached.wake.is_none_or(|at| at > Instant::now()) {
+            return;
+        }
+        attached.is_asking = true;
+        // The answer plans the next one.
+        attached.wake = None;
+        let due = attached.servers.iter().filter(|(_, server)| Attached::is_due(server));
+        let due = due.map(|(socket, _)| socket.clone()).collect();
+        self.list_clients(due, false);
+    }
+
+    /// Lists the clients of these servers in a task. `announce`: for the notifications that are due.
+    pub(crate) fn list_clients(&self, sockets: Vec<Option<String>>, announce: bool) {
+        let servers: Vec<_> = sockets
+            .into_iter()
+            .filter_map(|socket| Some((self.servers.get(&socket)?.tmux.clone(), socket)))
+            .collect();
+        let inbox = self.inbox.clone();
+        tokio::spawn(async move {
+            let mut listed = vec![];
+            for (tmux, socket) in servers {
+                listed.push(ServerClients { clients: tmux.clients().await.ok(), socket });
+            }
+            drop(inbox.send(Input::Clients { listed, announce }));
+        });
+    }
+
+    /// The clients were listed.
+    pub(crate) fn clients_listed(&mut self, listed: &[ServerClients], announce: bool) {
+        self.attached.is_asking &= announce;
+        for server in listed {
+            match &server.clients {
+                Some(clients) => self.note_clients(&server.socket, clients.clone()),
+                // A server that is gone or does not answer: its screens are looked at more rarely.
+                None => self.attached.server(&server.socket).is_busy = false,
+            }
+        }
+        self.attached.plan();
+        if announce {
+            self.announce(listed);
+        }
+    }
+
+    /// Passes to the engines who types and who has left.
+    pub(crate) fn note_clients(&mut self, socket: &Option<String>, clients: Vec<AttachedClient>) {
+        let delay = self.attached.release_delay;
+        let server = self.attached.server(socket);
+        let typing = server.watch.observe(clients);
+        server.is_busy = false;
+        let mut events = vec![];
+        let ours = self.slots.iter().filter(|(_, slot)| slot.spec.tmux_socket == *socket);
+        for (name, slot) in ours.filter(|(_, slot)| slot.reconciled && slot.origin.legacy.is_none()) {
+            let pane = slot.pane.as_ref().filter(|_| slot.engine.has_pane()).map(|pane| pane.id.as_str());
+            let is_held = slot.engine.is_held_by_typing();
+            let presence = match pane.map(|pane| server.watch.presence(pane, &typing, delay)) {
+                Some(Presence::Typing) if !is_held && !has_person(slot, &typing) => Presence::Away(delay),
+                Some(presence) => presence,
+                None => Presence::Away(delay),
+            };
+            server.is_busy |= is_held || pane.is_some_and(|pane| server.watch.is_attached(pane));
+            if is_held || presence == Presence::Typing {
+                events.push((name.clone(), presence));
+            }
+        }
+        for (name, presence) in events {
+            self.step(&name, Event::Present(presence));
+        }
+        self.attached.plan();
+    }
+}
+
+/// Whether one of the clients that type into the worker's pane is a person's: an agent may not hold its own worker.
+fn has_person(slot: &Slot, typing: &[AttachedClient]) -> bool {
+    let pane = slot.pane.as_ref().map(|pane| pane.id.as_str());
+    let own = typing.iter().filter(|client| Some(client.pane.as_str()) == pane);
+    own.into_iter().any(|client| refuse_own(slot, Some(client.pid), "hold itself").is_ok())
+}
