@@ -1,5 +1,7 @@
 //! A person takes a worker over: by typing into it through a real client of tmux, or by `swarm hold`.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -134,25 +136,28 @@ fn a_held_loop_starts_no_iteration_after_its_agent_has_ended() {
 
 #[test]
 fn no_prompt_is_typed_into_a_held_worker_but_what_a_person_sends() {
-    let (w, mut agent) = working_loop();
-    // The second run is held before its agent shows its box.
+    let (w, mut agent) = heard::world();
+    // The agent starts slowly: it waits for as long as this file exists.
+    let stay = w.path("agent-c/stay");
+    fs::write(&stay, "").unwrap();
+    fs::remove_file(w.path("bin/claude")).unwrap();
+    let fake = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/fake-claude.pl");
+    let script = format!("#!/bin/sh\nwhile [ -e \"$FAKE/stay\" ]; do sleep 0.05; done\nexec {fake} \"$@\"\n");
+    fs::write(w.path("bin/claude"), script).unwrap();
+    fs::set_permissions(w.path("bin/claude"), fs::Permissions::from_mode(0o755)).unwrap();
+    w.hooked_loop(&[], &[]);
     w.swarm(&["hold", "l"]).ok();
-    agent.tell("exit 0");
-    w.until_logged("l", "[END] iteration 1");
-    w.swarm(&["release", "l"]).ok();
-    w.until("the second run", || (agent.starts() == 2).then_some(()));
-    w.swarm(&["hold", "l"]).ok();
-    // Either the prompt had been typed before, or it is not typed now.
+    fs::remove_file(stay).unwrap();
+    w.until("its box", || agent.runs().contains("ready 1").then_some(()));
     w.let_pass(4);
-    let prompted = agent.runs().contains("prompted 2");
-    if !prompted {
-        assert!(!agent.runs().contains("prompted 2"));
-        w.swarm(&["release", "l"]).ok();
-    }
-    agent.until_prompted(&w, 2);
-    w.swarm(&["hold", "l"]).code(0);
-    w.swarm(&["send", "l", "more"]).ok();
-    w.until("the text", || agent.file("prompt.2").contains("more").then_some(()));
+    assert!(!agent.runs().contains("prompted"), "{}", agent.runs());
+    assert_eq!(w.status("l")["status"], "starting");
+    w.swarm(&["send", "l", "first this"]).ok();
+    w.until("the text", || agent.file("prompt.1").contains("first this").then_some(()));
+    // The prompt of the iteration follows when the agent shows its box.
+    agent.tell("calm Done.");
+    w.swarm(&["release", "l"]).ok();
+    w.until("the prompt", || agent.file("prompt.1").contains("Do task A").then_some(()));
 }
 
 #[test]

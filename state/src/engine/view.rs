@@ -69,7 +69,10 @@ impl Worker {
     /// True while the agent is starting normally: nothing can be typed yet, and a ready screen, a report that there
     /// is none, or its end will follow.
     pub fn is_starting_up(&self) -> bool {
-        matches!(self.phase, Phase::Starting { .. }) && self.trouble.is_none()
+        let Phase::Starting { watch, .. } = &self.phase else { return false };
+        // A held agent stays in this phase, since its prompt is not delivered.
+        let is_left_alone = self.is_held() && watch.ready;
+        self.trouble.is_none() && !is_left_alone
     }
 
     /// Why the worker is in its state, as text.

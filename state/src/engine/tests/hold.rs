@@ -132,7 +132,8 @@ fn no_prompt_is_typed_into_a_held_agent() {
     let held = [(1, TYPES), (2, ready()), (40, Event::Tick), (41, AWAY), (71, Event::Tick)];
     let released = "persist; \"released\"; look 1 => starting";
     assert_eq!(after(&mut worker, held.to_vec()), released);
-    assert_eq!(after(&mut worker, script(72, [ready()])), "persist; ready; deliver 1 => prompting");
+    // The screen has printed nothing since.
+    assert_eq!(after(&mut worker, script(72, [Event::Quiet(R)])), "persist; ready; deliver 1 => prompting");
 
     // A delivery that the person interrupts begins again.
     for stopped in
@@ -142,6 +143,7 @@ fn no_prompt_is_typed_into_a_held_agent() {
         after(&mut worker, script(1, [ready(), TYPES]));
         assert_eq!(after(&mut worker, script(2, [stopped])), "persist => starting");
         assert_eq!(worker.status(), Status::Starting);
+        assert!(worker.needs_capture());
         assert_eq!(after(&mut worker, vec![(3, AWAY), (33, Event::Tick)]), released);
         assert_eq!(after(&mut worker, script(34, [ready()])), "persist; ready; deliver 1 => prompting");
     }
