@@ -10,6 +10,7 @@
 //! while they work. Not here: decisions about a worker ([`swarm_state::engine`]) and output to a terminal.
 
 mod attached;
+mod attached_state;
 mod boot;
 mod busy;
 mod caller;

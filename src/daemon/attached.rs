@@ -4,91 +4,20 @@
 //! is attached, or about to be, the clients are listed four times a second in addition. Notifications use the same
 //! lists. [`swarm_state::attached`] decides what counts as typing, the engine what follows from it.
 
-use std::collections::HashMap;
-use std::time::Duration;
-
-use swarm_state::attached::{AttachedClient, ClientWatch};
-use swarm_state::engine::{Event, Presence, RELEASE_DELAY};
-use tokio::time::Instant;
+use swarm_state::attached::AttachedClient;
+use swarm_state::engine::{Event, Presence};
 
 use crate::daemon::caller::refuse_own;
 use crate::daemon::messages::{Input, ServerClients};
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 
-/// Between two lists of clients while a person is attached.
-const ATTACHED_INTERVAL: Duration = Duration::from_millis(250);
-
-/// How long after a request of `swarm attach` its client may take to appear.
-const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Replaces [`RELEASE_DELAY`] in tests, in milliseconds.
-const RELEASE_DELAY_VARIABLE: &str = "SWARM_RELEASE_DELAY_MS";
-
-/// The clients of all servers, as they were listed last.
-pub(crate) struct Attached {
-    servers: HashMap<Option<String>, AttachedServer>,
-    /// How long a hold by typing lasts after the person has left.
-    release_delay: Duration,
-    /// The second in which the daemon started.
-    since: i64,
-    /// A task lists the clients.
-    is_asking: bool,
-    /// When to list them next.
-    pub(crate) wake: Option<Instant>,
-}
-
-struct AttachedServer {
-    watch: ClientWatch,
-    /// Somebody is attached to a worker, or holds one by typing.
-    is_busy: bool,
-    /// A client is about to attach, until then.
-    expected: Option<Instant>,
-}
-
-impl Attached {
-    /// `since`: the second in which the daemon started.
-    pub(crate) fn new(since: i64) -> Self {
-        let set = std::env::var(RELEASE_DELAY_VARIABLE).ok().and_then(|text| text.parse().ok());
-        let release_delay = set.map_or(RELEASE_DELAY, Duration::from_millis);
-        Self { servers: HashMap::new(), release_delay, since, is_asking: false, wake: None }
-    }
-
-    fn server(&mut self, socket: &Option<String>) -> &mut AttachedServer {
-        let new = || AttachedServer { watch: ClientWatch::new(self.since), is_busy: false, expected: None };
-        self.servers.entry(socket.clone()).or_insert_with(new)
-    }
-
-    /// A client is about to attach to a worker on this server.
-    pub(crate) fn expect(&mut self, socket: &Option<String>) {
-        self.server(socket).expected = Some(Instant::now() + ATTACH_TIMEOUT);
-        self.plan();
-    }
-
-    fn is_due(server: &AttachedServer) -> bool {
-        server.is_busy || server.expected.is_some_and(|until| until > Instant::now())
-    }
-
-    /// Plans the next list.
-    fn plan(&mut self) {
-        let due = self.servers.values().any(Self::is_due);
-        self.wake = due.then(|| Instant::now() + ATTACHED_INTERVAL);
-    }
-}
-
 impl Supervisor {
     /// Lists the clients if that is due.
     pub(crate) fn observe_clients(&mut self) {
-        let attached = &mut self.attached;
-        if attached.is_asking || attached.wake.is_none_or(|at| at > Instant::now()) {
-            return;
+        if let Some(due) = self.attached.take_due() {
+            self.list_clients(due, false);
         }
-        attached.is_asking = true;
-        // The answer plans the next one.
-        attached.wake = None;
-        let due = attached.servers.iter().filter(|(_, server)| Attached::is_due(server));
-        let due = due.map(|(socket, _)| socket.clone()).collect();
-        self.list_clients(due, false);
     }
 
     /// Lists the clients of these servers in a task. `announce`: for the notifications that are due.
@@ -109,7 +38,9 @@ impl Supervisor {
 
     /// The clients were listed.
     pub(crate) fn clients_listed(&mut self, listed: &[ServerClients], announce: bool) {
-        self.attached.is_asking &= announce;
+        if !announce {
+            self.attached.taken();
+        }
         for server in listed {
             match &server.clients {
                 Some(clients) => self.note_clients(&server.socket, clients.clone()),

@@ -17,7 +17,7 @@ use swarm_state::model::WorkerName;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::daemon::attached::Attached;
+use crate::daemon::attached_state::Attached;
 use crate::daemon::directory_watch::DirectoryWatch;
 use crate::daemon::event_log::EventLog;
 use crate::daemon::helper::Helper;

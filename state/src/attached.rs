@@ -1,4 +1,4 @@
-//! Who types into which pane, from lists of tmux's clients.
+//! Recognizes in lists of tmux's clients in which panes a person types.
 //!
 //! tmux reports for each client the second of its last input. Measured on tmux 3.3a:
 //!

@@ -135,7 +135,8 @@ impl Worker {
     }
 
     /// The effects that replace a further iteration, if none may start. Checked before every launch, because the
-    /// limits may have been lowered, the loop paused, the worker held, or time used since the last iteration was counted.
+    /// limits may have been lowered, the loop paused, the worker held, or time used since the last iteration was
+    /// counted.
     pub(super) fn held_back(&mut self, now: Now) -> Option<Vec<Effect>> {
         let Some(ralph) = &self.ralph else { return self.wait_for_release(now) };
         if ralph.iteration >= ralph.max_iterations {

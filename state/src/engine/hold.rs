@@ -27,7 +27,7 @@ pub enum Presence {
     Away(Duration),
 }
 
-/// Who holds a worker, and since when. Without one of the two it is not held.
+/// How a person holds a worker, and since when. Without one of the two it is not held.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Hold {
     /// Since when `swarm hold` holds it.
@@ -76,7 +76,7 @@ impl Worker {
         self.hold.typed.is_some()
     }
 
-    /// Who holds the worker, and since when. A hold by command comes first, because it lasts longer.
+    /// How a person holds the worker, and since when. A hold by command comes first, because it lasts longer.
     pub fn held_by(&self) -> Option<(HoldBy, DateTime<FixedOffset>)> {
         let command = self.hold.command.map(|since| (HoldBy::Command, since));
         command.or(self.hold.typed.map(|since| (HoldBy::Typing, since)))

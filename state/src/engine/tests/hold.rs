@@ -219,7 +219,7 @@ fn commands_of_a_person_win() {
     after(&mut worker, script(1, [TYPES, Event::Pause(PauseBy::User), Event::Resume]));
     assert!(worker.is_held() && worker.ralph().unwrap().paused.is_none());
 
-    // One that would start an agent ends the hold.
+    // A resume that starts an agent ends the hold.
     after(&mut worker, script(2, [Event::Hold, Event::Exited(R, OK), Event::Judged(R, gates(false))]));
     assert_eq!(after(&mut worker, script(3, [Event::Pause(PauseBy::User)])), "persist; \"paused\" => parked");
     assert_eq!((worker.status(), worker.is_held()), (Status::Paused, true));
