@@ -232,6 +232,8 @@ pub enum Command {
         You see the agent's screen, and what you type goes to this agent only. To leave, press Ctrl-B, then D; the \
         agent continues. The last line shows the worker, its iteration and these keys. When an iteration of a loop ends, the next one appears as soon as it runs (until then, \
         Ctrl-C leaves). When the worker has finished, the command prints how it ended and exits with 0.\n\n\
+        What you type also holds the worker (see swarm-hold(1)): swarm types nothing there, starts no iteration and ends none \
+        until 30 seconds after you detach. With --read-only you only watch.\n\n\
         You can attach from inside another tmux. If that tmux also uses Ctrl-B as its prefix, press it \
         twice: Ctrl-B, Ctrl-B, D.")]
     Attach(Attach),

@@ -126,8 +126,6 @@ mod tests {
         let held_open = Cause::NeedsPerson { text: "Bash: make".into(), answerable: true };
         let failed = Cause::Stopped { reason: StopReason::AllFailed, failure: None };
         let paused = |by| Cause::Paused { by, detail: None };
-        let held_by = |by| Cause::Held { by, since: chrono::DateTime::UNIX_EPOCH.fixed_offset() };
-        let typed = "swarm goes on 30 s after you detach; at once: swarm release a";
         let disk = Cause::DiskFull { error: "no space left".into() };
         let earlier = Cause::EarlierSwarm { status: "running".into() };
         let room = "make room on the disk, or fix the error; swarm then goes on by itself";
@@ -179,11 +177,22 @@ mod tests {
                 "swarm goes on by itself when tmux answers again: swarm doctor",
             ),
             (Status::Retrying, plain, None, "swarm tries again by itself; to give up: swarm kill a"),
-            (Status::Running, looping, Some(&held_by(HoldBy::Typing)), typed),
-            (Status::Waiting, held, Some(&held_by(HoldBy::Command)), "swarm release a"),
         ] {
             let next = next_step(&Situation { name: "a", status, is_loop, is_paused, cause, raise: None });
             assert_eq!(next.unwrap_or_default(), step, "{status:?} {cause:?}");
+        }
+    }
+
+    #[test]
+    fn a_held_worker_goes_on_after_its_release() {
+        let typed = "swarm goes on 30 s after you detach; at once: swarm release a";
+        for (status, by, step) in
+            [(Status::Running, HoldBy::Typing, typed), (Status::Waiting, HoldBy::Command, "swarm release a")]
+        {
+            let cause = Some(&Cause::Held { by, since: chrono::DateTime::UNIX_EPOCH.fixed_offset() });
+            let (name, is_loop, is_paused, raise) = ("a", true, false, None);
+            let of = Situation { name, status, is_loop, is_paused, cause, raise };
+            assert_eq!(next_step(&of).as_deref(), Some(step));
         }
     }
 

@@ -213,6 +213,11 @@ pub fn known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cause>
 mod tests {
     use super::*;
 
+    fn held() -> Cause {
+        let since = DateTime::parse_from_rfc3339("2026-01-15T14:02:59+01:00").unwrap();
+        Cause::Held { by: HoldBy::Typing, since }
+    }
+
     fn all() -> Vec<(Cause, &'static str)> {
         let outage = |kind, until: Option<&str>| Cause::Outage {
             outage: kind,
@@ -220,7 +225,6 @@ mod tests {
             until: until.map(|at| DateTime::parse_from_rfc3339(at).unwrap()),
             retry_seconds: 300,
         };
-        let since = DateTime::parse_from_rfc3339("2026-01-15T14:02:59+01:00").unwrap();
         let paused = |by| Cause::Paused { by, detail: None };
         let backoff = |failure: Option<&str>| Cause::Backoff {
             retry_seconds: 4,
@@ -258,10 +262,7 @@ mod tests {
                 Cause::Restart { text: "exit status 1, next run at 08:05:00".into() },
                 "exit status 1, next run at 08:05:00",
             ),
-            (
-                Cause::Held { by: HoldBy::Typing, since },
-                "held by you since 14:02: swarm starts and ends nothing here",
-            ),
+            (held(), "held by you since 14:02: swarm starts and ends nothing here"),
             (Cause::Ending { why: Why::TurnOver }, "ending: turn over"),
             (Cause::Checking { check: "make test".into(), more: 0 }, "checking: make test"),
             (Cause::Checking { check: "make test".into(), more: 2 }, "checking: make test and 2 more"),

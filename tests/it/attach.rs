@@ -105,7 +105,9 @@ fn until_no_trace(world: &World) {
 
 #[test]
 fn what_is_typed_after_the_end_of_an_iteration_reaches_no_other_worker() {
-    let world = World::new();
+    let mut world = World::new();
+    // What is typed holds the loop.
+    world.set("SWARM_RELEASE_DELAY_MS", "500");
     world.spawn_sh("other", &[], "stty -echo; cat >other.got").ok();
     let got = world.work().join("other.got");
     world.until("the other worker reads", || got.exists().then_some(()));

@@ -49,13 +49,7 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     if let Some(reason) = &worker.reason {
         say("reason", reason.clone());
     }
-    if let Some(HeldView { by, since }) = &worker.held {
-        let how = match by {
-            HoldBy::Typing => "a person types",
-            HoldBy::Command => "swarm hold",
-        };
-        say("held", format!("since {} ({how})", local_time(since)));
-    }
+    held(worker).into_iter().for_each(|text| say("held", text));
     worker.requests.iter().flat_map(answer::lines).for_each(|line| say("request", line));
     if is_loop(worker) {
         say("iteration", iteration(worker));
@@ -118,6 +112,16 @@ pub(super) fn color(status: Status) -> Color {
         Status::Waiting | Status::Retrying | Status::Paused | Status::Unreachable => Color::Yellow,
         Status::Failed | Status::Lost => Color::Red,
     }
+}
+
+/// How a person holds the worker, and since when.
+fn held(worker: &WorkerView) -> Option<String> {
+    let HeldView { by, since } = worker.held.as_ref()?;
+    let how = match by {
+        HoldBy::Typing => "a person types",
+        HoldBy::Command => "swarm hold",
+    };
+    Some(format!("since {} ({how})", local_time(since)))
 }
 
 /// The network of a sandbox in words.

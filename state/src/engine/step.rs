@@ -131,14 +131,14 @@ impl Worker {
         effects
     }
 
-    /// Whether a resume has an effect: the loop is paused, its tmux server is gone, it waits out an outage, or it has
-    /// ended at a limit that was raised since.
+    /// Whether a resume has an effect: the loop is paused, its tmux server is gone, it waits out an outage or is held
+    /// without an agent, or it has ended at a limit that was raised since.
     pub fn can_resume(&self, now: Now) -> bool {
         let Some(ralph) = &self.ralph else { return false };
         match &self.phase {
             Phase::Stopped { .. } => self.ended_at_limit() && ralph.exhausted(now).is_none(),
             Phase::Lost => true,
-            Phase::BackingOff { .. } => ralph.paused.is_some() || ralph.outage.is_some(),
+            Phase::BackingOff { .. } => ralph.paused.is_some() || ralph.outage.is_some() || self.is_held(),
             Phase::Idle | Phase::Spawning { .. } | Phase::Starting { .. } | Phase::Prompting { .. } => {
                 ralph.paused.is_some()
             }

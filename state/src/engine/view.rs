@@ -88,17 +88,20 @@ impl Worker {
     /// The cause of a held worker. What the agent requests of a person who may be away is more important.
     fn held_cause(&self) -> Option<Cause> {
         let (by, since) = self.held_by()?;
+        if matches!(self.phase, Phase::Stopped { .. } | Phase::Lost | Phase::Parked | Phase::Ending { .. }) {
+            return None;
+        }
         let asks = self.trouble.is_some() && self.has_pane() && !self.holder_is_here();
         (!asks).then_some(Cause::Held { by, since })
     }
 
     /// Why the worker is in its state, if there is a reason.
     pub fn cause(&self) -> Option<Cause> {
-        let is_over =
-            matches!(self.phase, Phase::Stopped { .. } | Phase::Lost | Phase::Parked | Phase::Ending { .. });
-        if let Some(cause) = self.held_cause().filter(|_| !is_over) {
-            return Some(cause);
-        }
+        self.held_cause().or_else(|| self.own_cause())
+    }
+
+    /// The cause of a worker that nobody holds.
+    fn own_cause(&self) -> Option<Cause> {
         match &self.phase {
             Phase::Stopped { reason } => {
                 // These reasons do not contain the last failure.

@@ -97,9 +97,7 @@ impl Entry {
             Self::Cleaned => "deleted, with its files".to_owned(),
             Self::Stopped { reason } => format!("finished: {}", reason.text()),
             Self::RunEnded { run, exit, backoff, message, .. } => {
-                let why = message.as_ref().map(|m| format!(": {m}")).unwrap_or_default();
-                let next = backoff.map(|s| format!(", next run in {}", duration(s, " "))).unwrap_or_default();
-                format!("run {run} ended (exit: {}){why}{next}", exit.word())
+                run_ended(*run, *exit, *backoff, message.as_deref())
             }
         }
     }
@@ -162,6 +160,12 @@ impl Entry {
             | Self::Stopped { .. } => vec![],
         }
     }
+}
+
+fn run_ended(run: u64, exit: IterationExit, backoff: Option<u64>, message: Option<&str>) -> String {
+    let why = message.map(|m| format!(": {m}")).unwrap_or_default();
+    let next = backoff.map(|s| format!(", next run in {}", duration(s, " "))).unwrap_or_default();
+    format!("run {run} ended (exit: {}){why}{next}", exit.word())
 }
 
 fn at_baseline(iteration: u32) -> &'static str {

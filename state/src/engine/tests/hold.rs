@@ -221,6 +221,11 @@ fn commands_of_a_person_win() {
 
     // A resume that starts an agent ends the hold.
     after(&mut worker, script(2, [Event::Hold, Event::Exited(R, OK), Event::Judged(R, gates(false))]));
+    // It need not be paused.
+    let mut held = worker.clone();
+    assert!(held.can_resume(at(3000)));
+    after(&mut held, script(3, [Event::Resume]));
+    assert_eq!((phase_word(&held), held.is_held()), ("spawning".into(), false));
     assert_eq!(after(&mut worker, script(3, [Event::Pause(PauseBy::User)])), "persist; \"paused\" => parked");
     assert_eq!((worker.status(), worker.is_held()), (Status::Paused, true));
     assert_eq!(
