@@ -11,7 +11,7 @@ Typing into a worker in swarm attach holds it too, until 30 seconds after you de
 without --read-only, and neither does swarm send. While a worker is held, no limit of its loop counts the time: not \
 the iteration timeout, the time of the loop, inactivity or an open question. A run that ends by itself is checked as \
 usual; the next one starts after the release. A turn that has ended meanwhile ends its iteration then, unless you gave \
-the agent something else to do.
+the agent something else to do. A loop inside an agent's own session (swarm session) goes on.
 
 The hold survives a restart of the daemon. swarm kill and swarm respawn end it, and so does swarm ralph resume if no \
 agent runs. A worker cannot hold or release itself.";
