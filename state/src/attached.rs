@@ -46,7 +46,7 @@ pub struct ClientWatch {
     /// Input up to this second was before the first list.
     since: i64,
     clients: BTreeMap<(i32, i64), AttachedClient>,
-    /// The clients in which a person has typed.
+    /// The clients in which a person has typed, or may have before the first list.
     typists: BTreeSet<(i32, i64)>,
 }
 
@@ -72,11 +72,12 @@ impl ClientWatch {
                     client.activity > before.activity && same && !client.is_in_mode
                 }
                 None => {
-                    let is_own = client.activity > client.created + ATTACH_SECONDS && !client.is_in_mode;
-                    if is_own {
+                    // The daemon before may have seen somebody type here.
+                    if client.created <= self.since {
                         self.typists.insert(*key);
                     }
-                    is_own && client.activity > self.since
+                    let is_typed = client.activity > client.created + ATTACH_SECONDS && !client.is_in_mode;
+                    is_typed && client.activity > self.since
                 }
             };
             if has_typed {
@@ -177,8 +178,12 @@ mod tests {
     #[test]
     fn a_new_daemon_takes_earlier_input_for_no_new_typing_but_knows_the_typist() {
         let mut watch = ClientWatch::new(1000);
-        let typing = watch.observe(vec![client(900)]);
-        assert_eq!(watch.presence("%1", &typing, RELEASE_DELAY), Presence::Attached);
+        for activity in [100, 101, 900] {
+            let typing = watch.observe(vec![client(activity)]);
+            assert_eq!(watch.presence("%1", &typing, RELEASE_DELAY), Presence::Attached);
+            watch = ClientWatch::new(1000);
+        }
+        watch.observe(vec![client(900)]);
         assert!(watch.is_attached("%1") && !watch.is_attached("%2"));
         let typing = watch.observe(vec![client(1001)]);
         assert_eq!(watch.presence("%1", &typing, RELEASE_DELAY), Presence::Typing);
