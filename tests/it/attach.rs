@@ -106,7 +106,7 @@ fn until_no_trace(world: &World) {
 #[test]
 fn what_is_typed_after_the_end_of_an_iteration_reaches_no_other_worker() {
     let mut world = World::new();
-    // What is typed holds the loop.
+    // The keys hold the loop.
     world.set("SWARM_RELEASE_DELAY_MS", "500");
     world.spawn_sh("other", &[], "stty -echo; cat >other.got").ok();
     let got = world.work().join("other.got");
