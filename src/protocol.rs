@@ -32,8 +32,8 @@ pub use service::{DaemonStopped, DaemonView};
 pub use spawn::{RalphParams, RespawnParams, SpawnParams, Spawned, StoriesPlan};
 pub use workers::{
     AgentRequestView, AllowParams, AnswerParams, Answered, AttachView, CleanParams, ClearedSnapshots,
-    Forgotten, KillParams, Killed, Listing, RestartView, SendParams, Sent, TaskListView, TmuxView,
-    WorkerView,
+    Forgotten, HeldView, HoldChanged, KillParams, Killed, Listing, RestartView, SendParams, Sent,
+    TaskListView, TmuxView, WorkerView,
 };
 
 /// The protocol version; raised only for a breaking change.
@@ -127,6 +127,12 @@ pub enum Call {
     /// Answers a request that a hook of the agent holds open; answers [`Answered`]. Refused from inside the worker.
     #[serde(rename = "answer")]
     Answer(AnswerParams),
+    /// Leaves a worker to a person until it is released; answers [`HoldChanged`]. Refused from inside the worker.
+    #[serde(rename = "hold")]
+    Hold(Named),
+    /// Ends the hold of a worker; answers [`HoldChanged`]. Refused from inside the worker.
+    #[serde(rename = "release")]
+    Release(Named),
     /// Allows a sandboxed worker to reach hosts; answers [`Empty`]. Refused from inside the worker.
     #[serde(rename = "allow")]
     Allow(AllowParams),
@@ -215,6 +221,8 @@ impl Call {
             | Self::Peek(_)
             | Self::Logs(_)
             | Self::Attach(_)
+            | Self::Hold(_)
+            | Self::Release(_)
             | Self::RalphPause(_)
             | Self::RalphResume(_)
             | Self::RalphStatus(_)

@@ -24,6 +24,7 @@ mod daemon_start;
 mod daemon_status;
 mod daemon_stop;
 mod events;
+mod hold;
 mod kill;
 mod logs;
 mod r#loop;
@@ -44,6 +45,7 @@ mod ralph_set;
 mod ralph_status;
 mod ralph_tasks;
 mod ralph_template;
+mod release;
 pub(crate) mod report;
 mod respawn;
 mod send;
@@ -66,6 +68,8 @@ pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult 
         Command::Logs(args) => logs::run(ctx, &args).await,
         Command::Send(args) => send::run(ctx, args).await,
         Command::Answer(args) => answer::run(ctx, args).await,
+        Command::Hold(args) => hold::run(ctx, args).await,
+        Command::Release(args) => release::run(ctx, args).await,
         Command::Allow(args) => allow::run(ctx, args).await,
         Command::Interrupt(args) => call_worker(ctx, Call::Interrupt, &args.name, QUICK_TIMEOUT).await,
         // Behind what was sent before it, which may wait for the agent.

@@ -56,7 +56,7 @@ pub(crate) fn brief_cause(worker: &WorkerView) -> String {
 /// The cause with its time in this client's time zone; the daemon may have another.
 fn in_own_zone(cause: &Cause) -> Cause {
     let mut cause = cause.clone();
-    if let Cause::Outage { until: Some(until), .. } = &mut cause {
+    if let Cause::Outage { until: Some(until), .. } | Cause::Held { since: until, .. } = &mut cause {
         *until = until.with_timezone(&Local).fixed_offset();
     }
     cause

@@ -19,6 +19,7 @@ impl Supervisor {
         loop {
             self.look_if_due();
             self.observe_states();
+            self.observe_clients();
             let sleep = self.sleep();
             self.planned = sleep;
             let input = tokio::time::timeout(sleep, inputs.recv()).await;
@@ -77,7 +78,7 @@ impl Supervisor {
             Input::Dismiss { name, outcome, reply } => self.finish_legacy_clean(&name, outcome, reply),
             Input::DirectoryTouched => self.directory_touched(),
             Input::RemovalSettled(touch) => self.removal_settled(touch),
-            Input::Attached(windows) => self.attached(&windows),
+            Input::Clients { listed, announce } => self.clients_listed(&listed, announce),
             Input::End(end) => self.end_daemon(end),
         }
     }

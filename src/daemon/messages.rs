@@ -3,11 +3,11 @@
 //! The supervisor receives [`Input`]s and hands [`Job`]s to the drivers; a driver answers with [`RunReport`]s. Not
 //! here: what is sent to clients ([`crate::protocol`]).
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, FixedOffset};
+use swarm_state::attached::AttachedClient;
 use swarm_state::engine::{Ended, Event, Evidence, SpawnError};
 use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, Run, WorkerName, Worktree};
@@ -70,19 +70,18 @@ pub(crate) enum Input {
     DirectoryTouched,
     /// The delay after such a removal has passed.
     RemovalSettled(u64),
-    /// The windows that a person is attached to.
-    Attached(BTreeSet<AttachedWindow>),
+    /// The clients of tmux servers were listed; for notifications if `announce` is set.
+    Clients { listed: Vec<ServerClients>, announce: bool },
     /// A signal, or the end of a `daemon.stop`.
     End(DaemonEnd),
 }
 
-/// A window on a tmux server.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct AttachedWindow {
+/// The clients of a tmux server.
+pub(crate) struct ServerClients {
     /// The server's socket, as the workers on it name it.
     pub(crate) socket: Option<String>,
-    /// The window's id, `@3`.
-    pub(crate) window: String,
+    /// The clients; `None` if the server did not answer.
+    pub(crate) clients: Option<Vec<AttachedClient>>,
 }
 
 /// An action for when a worker has stopped.
@@ -262,6 +261,8 @@ pub(crate) struct LookRound {
     pub(crate) gate: Gate,
     /// The results, by worker.
     pub(crate) looks: Vec<(WorkerName, PaneLook)>,
+    /// The clients of the server; `None` if it did not list them.
+    pub(crate) clients: Option<Vec<AttachedClient>>,
     /// Workers of a tmux that did not answer.
     pub(crate) unreachable: Vec<WorkerName>,
 }

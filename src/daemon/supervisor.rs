@@ -17,6 +17,7 @@ use swarm_state::model::WorkerName;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use crate::daemon::attached_state::Attached;
 use crate::daemon::directory_watch::DirectoryWatch;
 use crate::daemon::event_log::EventLog;
 use crate::daemon::helper::Helper;
@@ -45,6 +46,7 @@ pub(crate) struct Supervisor {
     pub(crate) forgotten: BTreeSet<WorkerName>,
     pub(crate) notices: Notices,
     pub(crate) notifying: Notifying,
+    pub(crate) attached: Attached,
     pub(crate) inbox: mpsc::UnboundedSender<Input>,
     pub(crate) helper: Arc<Helper>,
     pub(crate) tmux_source: Option<PathBuf>,
@@ -104,6 +106,7 @@ impl Supervisor {
             slots: BTreeMap::new(),
             notifying: Notifying::new(store.paths(), first),
             looked: crate::daemon::looked::read(store.paths()),
+            attached: Attached::new(started.timestamp()),
             store,
             problems: vec![],
             forgotten: BTreeSet::new(),
@@ -163,7 +166,7 @@ impl Supervisor {
         let awake = self.awake;
         let deadlines = self.slots.values().filter_map(|s| s.engine.deadline());
         let first = deadlines.min().map(|at| at.saturating_sub(awake));
-        let planned = [self.next_look, self.notifying.wake].into_iter().flatten();
+        let planned = [self.next_look, self.notifying.wake, self.attached.wake].into_iter().flatten();
         let planned = planned.map(|at| at.saturating_duration_since(Instant::now()));
         first.into_iter().chain(planned).min().unwrap_or(MAX_SLEEP).min(MAX_SLEEP)
     }
@@ -218,6 +221,7 @@ impl Supervisor {
             inbox: self.inbox.clone(),
             helper: self.helper.clone(),
             hurry: Arc::default(),
+            held: Arc::default(),
             forcing: Arc::default(),
             prompts: Arc::new(watch::Sender::new(0)),
         }

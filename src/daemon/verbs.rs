@@ -17,6 +17,7 @@ pub(crate) mod clean;
 pub(crate) mod daemon_status;
 pub(crate) mod daemon_stop;
 pub(crate) mod eof;
+pub(crate) mod hold;
 pub(crate) mod hook;
 pub(crate) mod interrupt;
 pub(crate) mod kill;
@@ -34,6 +35,7 @@ pub(crate) mod ralph_restore;
 pub(crate) mod ralph_resume;
 pub(crate) mod ralph_set;
 pub(crate) mod ralph_status;
+pub(crate) mod release;
 pub(crate) mod report;
 pub(crate) mod respawn;
 pub(crate) mod seen;
@@ -64,6 +66,8 @@ impl Supervisor {
             },
             Call::Send(params) => self.send(params, reply),
             Call::Answer(params) => reply.answer(self.answer(params, peer)),
+            Call::Hold(Named { name }) => reply.answer(self.hold(&name, peer)),
+            Call::Release(Named { name }) => reply.answer(self.release(&name, peer)),
             Call::Allow(params) => reply.answer(self.allow(params, peer)),
             Call::Interrupt(Named { name }) => self.interrupt(&name, reply),
             Call::Eof(Named { name }) => self.eof(&name, reply),

@@ -6,6 +6,8 @@
 
 use std::time::Instant;
 
+use swarm_state::attached::AttachedClient;
+
 use super::connection::{BrokenConnection, Captures, ControlReply, Link};
 use super::control::unescape;
 use super::handle::{Inner, Tmux, lock, unique};
@@ -66,13 +68,12 @@ impl Tmux {
         Ok(rows::glances(&self.0.query(&["list-panes", "-a", "-F", rows::GLANCE_FORMAT]).await?))
     }
 
-    /// Lists the windows that clients show.
+    /// Lists the clients of the server.
     ///
     /// # Errors
     /// As [`Tmux::list`].
-    pub async fn attached_windows(&self) -> Result<Vec<String>> {
-        let listed = self.0.query(&["list-clients", "-F", "#{window_id}"]).await?;
-        Ok(String::from_utf8_lossy(&listed).lines().map(str::to_owned).collect())
+    pub async fn clients(&self) -> Result<Vec<AttachedClient>> {
+        Ok(rows::clients(&self.0.query(&["list-clients", "-F", rows::CLIENT_FORMAT]).await?))
     }
 
     /// Captures a pane's screen with up to `history` rows of scrollback (`u32::MAX`: all). `None` if there is no such

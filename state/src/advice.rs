@@ -6,7 +6,7 @@
 use crate::cause::Cause;
 use crate::ends::StopReason;
 use crate::model::Status;
-use crate::notice::PauseBy;
+use crate::notice::{HoldBy, PauseBy};
 
 /// The facts that the next step depends on.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,10 @@ pub struct Situation<'a> {
 pub fn next_step(of: &Situation<'_>) -> Option<String> {
     let name = of.name;
     Some(match (of.status, of.cause) {
+        (_, Some(Cause::Held { by: HoldBy::Typing, .. })) => {
+            format!("swarm goes on 30 s after you detach; at once: swarm release {name}")
+        }
+        (_, Some(Cause::Held { by: HoldBy::Command, .. })) => format!("swarm release {name}"),
         (Status::Waiting, Some(Cause::DiskFull { .. })) => {
             "make room on the disk, or fix the error; swarm then goes on by itself".to_owned()
         }
@@ -176,6 +180,19 @@ mod tests {
         ] {
             let next = next_step(&Situation { name: "a", status, is_loop, is_paused, cause, raise: None });
             assert_eq!(next.unwrap_or_default(), step, "{status:?} {cause:?}");
+        }
+    }
+
+    #[test]
+    fn a_held_worker_goes_on_after_its_release() {
+        let typed = "swarm goes on 30 s after you detach; at once: swarm release a";
+        for (status, by, step) in
+            [(Status::Running, HoldBy::Typing, typed), (Status::Waiting, HoldBy::Command, "swarm release a")]
+        {
+            let cause = Some(&Cause::Held { by, since: chrono::DateTime::UNIX_EPOCH.fixed_offset() });
+            let (name, is_loop, is_paused, raise) = ("a", true, false, None);
+            let of = Situation { name, status, is_loop, is_paused, cause, raise };
+            assert_eq!(next_step(&of).as_deref(), Some(step));
         }
     }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::engine::Why;
 use crate::model::{Status, is_default, is_out_of_memory};
-use crate::notice::{PauseBy, StopReason, duration};
+use crate::notice::{HoldBy, PauseBy, StopReason, duration};
 use crate::outage;
 
 /// Why a worker or loop is in its state.
@@ -72,6 +72,13 @@ pub enum Cause {
     Restart {
         /// How the last run ended, and when the next is due.
         text: String,
+    },
+    /// A person holds the worker.
+    Held {
+        /// How.
+        by: HoldBy,
+        /// Since when.
+        since: DateTime<FixedOffset>,
     },
     /// swarm is ending the run.
     Ending {
@@ -135,6 +142,7 @@ impl Cause {
                 let why = failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
                 format!("{failures} of {max_failures} failures{why}")
             }
+            Self::Held { since, .. } => format!("held by you since {}", clock_time(since)),
             Self::DiskFull { .. } => "disk full".to_owned(),
             Self::MemoryPressure { percent, .. } => format!("memory pressure {percent} %"),
             Self::Unsaved { .. } => "its state cannot be saved".to_owned(),
@@ -172,6 +180,9 @@ impl Cause {
                 let why = failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
                 format!("next try {retry_seconds}s after a failure{why}")
             }
+            Self::Held { since, .. } => {
+                format!("held by you since {}: swarm starts and ends nothing here", clock_time(since))
+            }
             Self::Ending { why } => format!("ending: {}", why.phrase()),
             Self::Checking { check, more: 0 } => format!("checking: {check}"),
             Self::Checking { check, more } => format!("checking: {check} and {more} more"),
@@ -183,6 +194,10 @@ impl Cause {
             Self::EarlierSwarm { status } => format!("belongs to an earlier swarm, which said: {status}"),
         }
     }
+}
+
+fn clock_time(at: &DateTime<FixedOffset>) -> String {
+    format!("{:02}:{:02}", at.hour(), at.minute())
 }
 
 /// Reads a cause from the wire; `None` for one that only a later swarm knows.
@@ -197,6 +212,11 @@ pub fn known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cause>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn held() -> Cause {
+        let since = DateTime::parse_from_rfc3339("2026-01-15T14:02:59+01:00").unwrap();
+        Cause::Held { by: HoldBy::Typing, since }
+    }
 
     fn all() -> Vec<(Cause, &'static str)> {
         let outage = |kind, until: Option<&str>| Cause::Outage {
@@ -242,6 +262,7 @@ mod tests {
                 Cause::Restart { text: "exit status 1, next run at 08:05:00".into() },
                 "exit status 1, next run at 08:05:00",
             ),
+            (held(), "held by you since 14:02: swarm starts and ends nothing here"),
             (Cause::Ending { why: Why::TurnOver }, "ending: turn over"),
             (Cause::Checking { check: "make test".into(), more: 0 }, "checking: make test"),
             (Cause::Checking { check: "make test".into(), more: 2 }, "checking: make test and 2 more"),
@@ -278,6 +299,7 @@ mod tests {
                 "3 of 5 failures",
                 "3 of 5 failures: exit status 1",
                 "exit status 1, next run at 08:05:00",
+                "held by you since 14:02",
                 "ending: turn over",
                 "checking: make test",
                 "checking: make test and 2 more",

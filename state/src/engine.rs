@@ -28,6 +28,7 @@ mod ended;
 mod events;
 mod evidence;
 mod follow_up;
+mod hold;
 mod hook_signals;
 mod limits;
 mod phase;
@@ -52,6 +53,7 @@ pub use clock::{AwakeClock, ClockJump};
 pub use ended::Ended;
 pub use events::{Effect, Event, SpawnError};
 pub use evidence::Evidence;
+pub use hold::{Presence, RELEASE_DELAY};
 pub use hook_signals::HookSignal;
 pub use phase::{Phase, Why};
 pub use restart::Restarts;
@@ -172,6 +174,9 @@ pub struct Loop {
     /// At least one iteration succeeded. A record of an older release did not count them.
     #[serde(default = "yes")]
     succeeded: bool,
+    /// How long the current iteration was held, without the hold that lasts.
+    #[serde(default)]
+    held: Duration,
     /// Details about the end of the current iteration.
     #[serde(default)]
     detail: Option<String>,
@@ -221,6 +226,9 @@ pub struct Worker {
     restarts: Option<Restarts>,
     #[serde(default)]
     evidence: Evidence,
+    /// A person's hold.
+    #[serde(default, skip_serializing_if = "hold::Hold::is_none")]
+    hold: hold::Hold,
     /// The last run that was reported as ready.
     #[serde(default)]
     greeted: Run,
@@ -302,7 +310,8 @@ impl Worker {
     /// When a [`Event::Tick`] is due, on [`Now::mono`]'s clock.
     pub fn deadline(&self) -> Option<Duration> {
         let time_limit = self.time_limit().map(|(at, _)| at);
-        [self.phase.deadline(), time_limit, self.question_deadline()].into_iter().flatten().min()
+        let deadlines = [self.phase_deadline(), time_limit, self.question_deadline(), self.hold_deadline()];
+        deadlines.into_iter().flatten().min()
     }
 
     /// Adjusts times from an earlier boot or daemon to this clock, so that no wait grows by a restart.
@@ -321,6 +330,7 @@ impl Worker {
         if let Some(watch) = self.phase.watch_mut() {
             watch.forget_time();
         }
+        self.hold.rebase(now);
         if let Some(trouble) = &mut self.trouble {
             trouble.since = trouble.since.map(|since| since.min(now.mono));
         }

@@ -40,6 +40,7 @@
 //! * **notification** – a message about a worker's state that leaves the terminal; **digest** – one for several states
 //! * **stop reason** – why a worker has finished, as data; **end** – its class, as results and exit statuses report it
 //! * **finished** – a worker or loop that has ended and does not start again by itself
+//! * **held** – a worker that a person is typing into, or has held by command; swarm leaves it alone
 //! * **paused** – a loop that starts no iteration until it is resumed
 //! * **lost** – a worker whose tmux server went away; its end is unknown
 //! * **orphan** – a pane that belongs to no current run
@@ -75,7 +76,7 @@
 //!    tests
 //! 4. [`ends`], [`cause`], [`advice`], [`attention`], [`notice`], [`words`]: why it is in its state, what it needs, and
 //!    the text for people; [`notify`]: which states are announced to a person, and when; [`morning`]: what happened to
-//!    all workers in a period
+//!    all workers in a period; [`attached`]: who types into a pane
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
 //! 6. [`transcript`], [`hook`], [`answer`], [`context`]: what an agent records, reports and asks, and how full its
 //!    context is
@@ -160,6 +161,7 @@ pub mod cause;
 
 pub mod advice;
 
+pub mod attached;
 pub mod attention;
 
 pub mod morning;

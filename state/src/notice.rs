@@ -15,7 +15,7 @@ mod reason;
 #[cfg(test)]
 mod tests;
 
-pub use reason::{Counts, IterationExit, PauseBy};
+pub use reason::{Counts, HoldBy, IterationExit, PauseBy};
 
 pub use crate::ends::StopReason;
 pub use crate::words::{counted, dollars, duration, named};
@@ -196,6 +196,13 @@ pub enum Entry {
     },
     /// A loop was resumed.
     Resumed,
+    /// A person holds the worker: swarm starts and ends nothing there.
+    Held {
+        /// How.
+        by: HoldBy,
+    },
+    /// The hold has ended.
+    Released,
     /// A run of a plain worker with a restart policy ended.
     RunEnded {
         /// The run.
@@ -232,7 +239,7 @@ pub enum Entry {
 
 impl Entry {
     /// The word of every kind, as the serde form has it in `kind`.
-    pub const KINDS: [&str; 28] = [
+    pub const KINDS: [&str; 30] = [
         "started",
         "ready",
         "idle",
@@ -256,6 +263,8 @@ impl Entry {
         "loop_failed",
         "paused",
         "resumed",
+        "held",
+        "released",
         "run_ended",
         "stopped",
         "lost",

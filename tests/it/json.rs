@@ -64,7 +64,7 @@ const VERBS: [(&str, &str); 36] = [
 const LINES: [&str; 7] = ["clean", "events", "kill", "ralph pause", "ralph resume", "send", "wait"];
 
 /// Verbs that print nothing that a program would read.
-const WITHOUT_JSON: [&str; 25] = [
+const WITHOUT_JSON: [&str; 27] = [
     "allow",
     "answer",
     "attach",
@@ -77,6 +77,7 @@ const WITHOUT_JSON: [&str; 25] = [
     "daemon stop",
     "demo",
     "eof",
+    "hold",
     "hooks install",
     "hooks uninstall",
     "interrupt",
@@ -88,6 +89,7 @@ const WITHOUT_JSON: [&str; 25] = [
     "ralph tasks export",
     "ralph tasks import",
     "ralph template",
+    "release",
     "session cancel",
     "ui",
 ];

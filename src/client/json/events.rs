@@ -48,6 +48,8 @@ pub(in crate::client) fn notice(notice: &Notice) -> Value {
         | Entry::DonePatternMatched { .. }
         | Entry::Paused { .. }
         | Entry::Resumed
+        | Entry::Held { .. }
+        | Entry::Released
         | Entry::Lost { .. }
         | Entry::Cleaned
         | Entry::Warning { .. } => {}

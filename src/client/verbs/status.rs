@@ -4,7 +4,7 @@ use chrono::Local;
 use swarm_state::advice::next_step;
 use swarm_state::docker::{network_command, sandbox_name};
 use swarm_state::model::Status;
-use swarm_state::notice::counted;
+use swarm_state::notice::{HoldBy, counted};
 use swarm_state::sandbox::{SandboxKind, SandboxNet};
 use swarm_state::screen::printable;
 
@@ -18,7 +18,7 @@ use crate::client::worker::{age, is_loop, iteration, local_time, situation, stor
 use crate::error::Error;
 use crate::out::CommandResult;
 use crate::out::{Color, Out};
-use crate::protocol::{Call, Named, WorkerView};
+use crate::protocol::{Call, HeldView, Named, WorkerView};
 use crate::shell::join;
 
 pub(super) async fn run(ctx: &ClientContext, args: &StatusArgs) -> CommandResult {
@@ -49,6 +49,7 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     if let Some(reason) = &worker.reason {
         say("reason", reason.clone());
     }
+    held(worker).into_iter().for_each(|text| say("held", text));
     worker.requests.iter().flat_map(answer::lines).for_each(|line| say("request", line));
     if is_loop(worker) {
         say("iteration", iteration(worker));
@@ -111,6 +112,16 @@ pub(super) fn color(status: Status) -> Color {
         Status::Waiting | Status::Retrying | Status::Paused | Status::Unreachable => Color::Yellow,
         Status::Failed | Status::Lost => Color::Red,
     }
+}
+
+/// How a person holds the worker, and since when.
+fn held(worker: &WorkerView) -> Option<String> {
+    let HeldView { by, since } = worker.held.as_ref()?;
+    let how = match by {
+        HoldBy::Typing => "a person types",
+        HoldBy::Command => "swarm hold",
+    };
+    Some(format!("since {} ({how})", local_time(since)))
 }
 
 /// The network of a sandbox in words.

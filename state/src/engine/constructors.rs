@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 
+use super::hold::Hold;
 use super::{Evidence, Loop, Phase, Policy, Watch, Worker};
 use crate::budget::{Budgets, Spent};
 use crate::format::RalphFile;
@@ -23,6 +24,7 @@ impl Worker {
             ralph: None,
             restarts: None,
             evidence: Evidence::default(),
+            hold: Hold::default(),
             greeted: Run::default(),
             reachable: true,
         }
@@ -71,6 +73,7 @@ impl Worker {
             cannot_check: None,
             story_stuck: None,
             succeeded: false,
+            held: Duration::ZERO,
             detail: None,
             last_end: None,
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Edits, HookSignal};
+use super::{Edits, HookSignal, Presence};
 use crate::gates::Verdict;
 use crate::model::{Exit, Run};
 use crate::notice::{Entry, PauseBy};
@@ -38,6 +38,12 @@ pub enum Event {
     Resume,
     /// A person kills the worker.
     Kill,
+    /// A person holds the worker by command.
+    Hold,
+    /// A person ends the hold.
+    Release,
+    /// A person is, or is not, at the worker's pane.
+    Present(Presence),
     /// A person changed settings.
     Edited(Edits),
     /// The deadline has passed. Harmless at any other time.

@@ -5,6 +5,7 @@
 //! and [`seeded`] shows that these checkers see the bugs they are there for. Here is what they share.
 
 mod evidence;
+mod hold;
 mod hook_signals;
 mod limits;
 mod phases;
@@ -132,6 +133,9 @@ fn about(event: &Event) -> Option<Run> {
         | Event::Resume
         | Event::Kill
         | Event::Edited(_)
+        | Event::Hold
+        | Event::Release
+        | Event::Present(_)
         | Event::Tick
         | Event::Reachable(_) => None,
         Event::Up(run)

@@ -11,6 +11,8 @@ impl Worker {
     pub fn status(&self) -> Status {
         let live = |calm: Status| match (self.reachable, &self.trouble) {
             (false, _) => Status::Unreachable,
+            // The person who types is there, and deals with the dialog.
+            (true, Some(_)) if self.holder_is_here() => calm,
             (true, Some(_)) => Status::Waiting,
             (true, None) => calm,
         };
@@ -19,7 +21,7 @@ impl Worker {
                 live(Status::Starting)
             }
             Phase::Running { .. } | Phase::Ending { .. } | Phase::Judging { .. } => live(Status::Running),
-            Phase::BackingOff { .. } if self.outage().is_some() => Status::Waiting,
+            Phase::BackingOff { .. } if self.outage().is_some() || self.is_held() => Status::Waiting,
             Phase::BackingOff { .. } => Status::Retrying,
             Phase::Parked => Status::Paused,
             Phase::Lost => Status::Lost,
@@ -33,9 +35,9 @@ impl Worker {
             || matches!(self.phase, Phase::Stopped { reason: StopReason::Killed })
     }
 
-    /// True when the run that is about to start should not: the worker was killed, or its loop paused.
+    /// True when the run that is about to start should not: the worker was killed or is held, or its loop paused.
     pub fn is_held_back(&self) -> bool {
-        self.is_killed() || self.ralph.as_ref().is_some_and(|ralph| ralph.paused.is_some())
+        self.is_killed() || self.is_held() || self.ralph.as_ref().is_some_and(|ralph| ralph.paused.is_some())
     }
 
     /// True while a person's text is being typed into the agent.
@@ -67,7 +69,10 @@ impl Worker {
     /// True while the agent is starting normally: nothing can be typed yet, and a ready screen, a report that there
     /// is none, or its end will follow.
     pub fn is_starting_up(&self) -> bool {
-        matches!(self.phase, Phase::Starting { .. }) && self.trouble.is_none()
+        let Phase::Starting { watch, .. } = &self.phase else { return false };
+        // A held agent stays in this phase, since its prompt is not delivered.
+        let is_left_alone = self.is_held() && watch.ready;
+        self.trouble.is_none() && !is_left_alone
     }
 
     /// Why the worker is in its state, as text.
@@ -75,8 +80,28 @@ impl Worker {
         self.cause().map(|cause| cause.text())
     }
 
+    /// Whether the person who holds the worker is at its pane.
+    fn holder_is_here(&self) -> bool {
+        self.is_held_by_typing()
+    }
+
+    /// The cause of a held worker. What the agent requests of a person who may be away is more important.
+    fn held_cause(&self) -> Option<Cause> {
+        let (by, since) = self.held_by()?;
+        if matches!(self.phase, Phase::Stopped { .. } | Phase::Lost | Phase::Parked | Phase::Ending { .. }) {
+            return None;
+        }
+        let asks = self.trouble.is_some() && self.has_pane() && !self.holder_is_here();
+        (!asks).then_some(Cause::Held { by, since })
+    }
+
     /// Why the worker is in its state, if there is a reason.
     pub fn cause(&self) -> Option<Cause> {
+        self.held_cause().or_else(|| self.own_cause())
+    }
+
+    /// The cause of a worker that nobody holds.
+    fn own_cause(&self) -> Option<Cause> {
         match &self.phase {
             Phase::Stopped { reason } => {
                 // These reasons do not contain the last failure.
