@@ -42,6 +42,10 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
         (Status::Waiting, Some(Cause::Outage { .. })) => {
             format!("swarm goes on by itself; to try at once: swarm ralph resume {name}")
         }
+        (Status::Waiting, Some(Cause::Quota { .. })) => format!(
+            "swarm goes on by itself; to go on at once: swarm ralph resume {name}; \
+             for all parked loops: swarm ralph resume --all --now"
+        ),
         (Status::Waiting, Some(Cause::NeedsPerson { answerable: true, .. })) => {
             format!("swarm answer {name} yes, no, always or a text; or: swarm attach {name}")
         }

@@ -54,6 +54,17 @@ pub enum Cause {
         /// Seconds from the outage to the next try.
         retry_seconds: u64,
     },
+    /// The loops of the agent's account are parked until its usage limit is reset.
+    Quota {
+        /// The account, such as `claude account ~/.claude`.
+        account: String,
+        /// The limit, such as `5 hour limit`.
+        limit: String,
+        /// The used part of the limit, in percent.
+        used: u16,
+        /// When the limit is reset.
+        until: DateTime<FixedOffset>,
+    },
     /// The loop waits after a failure.
     Backoff {
         /// Seconds from the failure to the next try.
@@ -131,6 +142,9 @@ impl Cause {
             Self::Outage { outage, retry_seconds, .. } => {
                 format!("{}, next try within {}", outage.word(), duration(*retry_seconds, " "))
             }
+            Self::Quota { limit, used, until, .. } => {
+                format!("{used} % of {limit}, until {:02}:{:02}", until.hour(), until.minute())
+            }
             Self::Backoff { failure, failures, max_failures, .. } => {
                 let why = failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
                 format!("{failures} of {max_failures} failures{why}")
@@ -167,6 +181,13 @@ impl Cause {
             }
             Self::Outage { message, retry_seconds, .. } => {
                 format!("{message} (goes on by itself within {})", duration(*retry_seconds, " "))
+            }
+            Self::Quota { account, limit, used, until } => {
+                let (day, hour, minute) = (until.date_naive(), until.hour(), until.minute());
+                format!(
+                    "parked until {day} {hour:02}:{minute:02} {}: {account} used {used} % of its {limit}",
+                    until.offset()
+                )
             }
             Self::Backoff { retry_seconds, failure, .. } => {
                 let why = failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -236,6 +257,15 @@ mod tests {
                 outage(outage::OutageKind::Login, None),
                 "needs you: limit reached (swarm retries within 5m 0s)",
             ),
+            (
+                Cause::Quota {
+                    account: "claude account ~/.claude".into(),
+                    limit: "5 hour limit".into(),
+                    used: 92,
+                    until: DateTime::parse_from_rfc3339("2026-01-15T14:20:00+01:00").unwrap(),
+                },
+                "parked until 2026-01-15 14:20 +01:00: claude account ~/.claude used 92 % of its 5 hour limit",
+            ),
             (backoff(None), "next try 4s after a failure"),
             (backoff(Some("exit status 1")), "next try 4s after a failure: exit status 1"),
             (
@@ -275,6 +305,7 @@ mod tests {
                 "limit until 08:05",
                 "overload, next try within 5m 0s",
                 "not logged in",
+                "92 % of 5 hour limit, until 14:20",
                 "3 of 5 failures",
                 "3 of 5 failures: exit status 1",
                 "exit status 1, next run at 08:05:00",

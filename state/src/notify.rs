@@ -222,6 +222,7 @@ fn reason(state: &WorkerState) -> String {
             | Cause::Ending { .. }
             | Cause::DiskFull { .. }
             | Cause::MemoryPressure { .. }
+            | Cause::Quota { .. }
             | Cause::Unsaved { .. }),
         ) => cause.brief(state.status),
     }
@@ -292,6 +293,7 @@ fn is_retried(state: &WorkerState) -> bool {
                 | Cause::DiskFull { .. }
                 | Cause::Unsaved { .. }
                 | Cause::MemoryPressure { .. }
+                | Cause::Quota { .. }
         )
     ) || state.status == Status::Unreachable
 }

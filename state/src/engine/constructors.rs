@@ -25,6 +25,7 @@ impl Worker {
             evidence: Evidence::default(),
             greeted: Run::default(),
             reachable: true,
+            account_park: None,
         }
     }
 
@@ -62,6 +63,8 @@ impl Worker {
             since: None,
             outages: 0,
             outage: None,
+            park: None,
+            lifted_until: None,
             total_outages: 0,
             outage_seconds: 0,
             outage_since: None,

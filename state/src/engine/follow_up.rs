@@ -143,7 +143,9 @@ impl Worker {
         if let Some(reason) = ralph.exhausted(now).filter(|_| ralph.paused.is_none()) {
             return Some(self.stop(reason));
         }
-        ralph.paused?;
+        if ralph.paused.is_none() {
+            return self.park(now);
+        }
         self.phase = Phase::Parked;
         Some(vec![Effect::Persist])
     }
@@ -175,7 +177,7 @@ impl Worker {
             ralph.iteration = ralph.iteration.saturating_add(1);
             ralph.iteration_started = Some(now.wall);
             ralph.started_mono = now.mono;
-            (ralph.outage, ralph.detail) = (None, None);
+            (ralph.outage, ralph.park, ralph.detail) = (None, None, None);
             (ralph.unseen, ralph.tries_spent) = (false, false);
             (ralph.cannot_check, ralph.story_stuck) = (None, None);
             let (iteration, max) = (ralph.iteration, ralph.max_iterations);

@@ -5,6 +5,7 @@ use crate::cause::Cause;
 use crate::model::{LoopStatus, Status};
 use crate::notice::{Entry, PauseBy, StopReason};
 use crate::outage::Outage;
+use crate::quota::Park;
 
 impl Worker {
     /// The worker's status.
@@ -96,6 +97,10 @@ impl Worker {
             Phase::BackingOff { delay, .. } => {
                 let retry_seconds = delay.as_secs();
                 let restart = || Some(Cause::Restart { text: self.restarts.as_ref()?.reason()? });
+                let quota = || {
+                    let Park { account, limit, used, until } = self.ralph.as_ref()?.park.clone()?;
+                    Some(Cause::Quota { account, limit, used, until })
+                };
                 let outage = || {
                     let Outage { kind, message, until } = self.outage()?.clone();
                     Some(Cause::Outage { outage: kind, message, until, retry_seconds })
@@ -105,7 +110,7 @@ impl Worker {
                     let (failures, max_failures) = (ralph.failures, ralph.budgets.max_failures);
                     Some(Cause::Backoff { retry_seconds, failure: self.failure(), failures, max_failures })
                 };
-                restart().or_else(outage).or_else(backoff)
+                restart().or_else(quota).or_else(outage).or_else(backoff)
             }
             Phase::Ending { why, .. } => Some(Cause::Ending { why: *why }),
             Phase::Idle
