@@ -20,6 +20,7 @@ mod hooks;
 mod json_errors;
 mod looping;
 mod number;
+mod quota;
 mod ralph;
 mod ralph_tasks;
 mod sandbox;
@@ -45,6 +46,7 @@ pub use hooks::{
 pub use json_errors::{requests_json, usage_error};
 pub use looping::Loop;
 pub use number::OptionLimit;
+pub use quota::QuotaArgs;
 pub(crate) use ralph::LOOP_KEYS;
 pub use ralph::{
     RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphLogs, RalphLs, RalphPause,
@@ -74,7 +76,7 @@ Supervise coding agents in tmux, and rerun them until your checks pass.
 Workers (one agent in one tmux window each):
   spawn        Start an agent; with --ralph, run it in a loop
   ls           List workers
-  status       Show a worker's state
+  status       Show a worker's state         quota          Show usage limits
   peek         Print a worker's screen       logs           Print its output
   send         Type text into a worker
   answer       Answer an agent's question    interrupt      Press Ctrl-C
@@ -209,6 +211,9 @@ pub enum Command {
         request and reports it as a warning with this command. The new host counts at once, also for the next \
         iterations and for checks. A worker cannot allow hosts to itself.")]
     Allow(Allow),
+    /// Show the usage limits of accounts and the parked loops
+    #[command(long_about = quota::QUOTA_LONG)]
+    Quota(QuotaArgs),
     /// Press Ctrl-C in a worker
     Interrupt(OneWorker),
     /// Send end-of-input (Ctrl-D) to a worker

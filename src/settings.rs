@@ -197,7 +197,10 @@ impl Settings {
         self.files.push(path.to_owned());
         let file = SettingsFile::new(path, text);
         let faults = file.each(|entry| {
-            entry.collect(if ["agents", "runners", "quota"].contains(&entry.key) { 2 } else { 1 }, &mut self.values);
+            entry.collect(
+                if ["agents", "runners", "quota"].contains(&entry.key) { 2 } else { 1 },
+                &mut self.values,
+            );
             self.read(entry, changes)
         });
         let faults = faults.err().unwrap_or_default();

@@ -98,6 +98,8 @@ pub enum RalphCommand {
         tokens, failures and time used so far count; the time between the end and the resume does not. --all \
         includes loops that a stop of the daemon paused, but not these. To start any finished loop again from its \
         first iteration, use swarm respawn.\n\n\
+        --all --now also lifts the parks of all accounts (swarm quota) until their resets, and resumes the loops that wait \
+        for another outage.\n\n\
         --env sets a variable for the agent's next runs. --env ANTHROPIC_API_KEY copies the value from your \
         environment, so that no process list shows it.")]
     Resume(RalphResume),
@@ -197,6 +199,9 @@ pub struct RalphResume {
     /// Resume every paused or lost loop
     #[arg(long)]
     pub all: bool,
+    /// With --all: also loops that wait for a usage limit
+    #[arg(long, requires = "all")]
+    pub now: bool,
     /// Set a variable (repeatable); KEY alone copies your value
     #[arg(long, value_name = "KEY[=VALUE]")]
     pub env: Vec<String>,

@@ -30,6 +30,7 @@ mod r#loop;
 mod ls;
 mod notify_test;
 mod peek;
+mod quota;
 mod ralph_approve;
 mod ralph_clean;
 mod ralph_diff;
@@ -67,6 +68,7 @@ pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult 
         Command::Send(args) => send::run(ctx, args).await,
         Command::Answer(args) => answer::run(ctx, args).await,
         Command::Allow(args) => allow::run(ctx, args).await,
+        Command::Quota(args) => quota::run(ctx, &args).await,
         Command::Interrupt(args) => call_worker(ctx, Call::Interrupt, &args.name, QUICK_TIMEOUT).await,
         // Behind what was sent before it, which may wait for the agent.
         Command::Eof(args) => call_worker(ctx, Call::Eof, &args.name, SLOW_TIMEOUT).await,

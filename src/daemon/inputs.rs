@@ -18,6 +18,7 @@ impl Supervisor {
     pub(crate) async fn run(mut self, mut inputs: mpsc::UnboundedReceiver<Input>) -> (DaemonEnd, DaemonLock) {
         loop {
             self.look_if_due();
+            self.check_quotas();
             self.observe_states();
             let sleep = self.sleep();
             self.planned = sleep;
@@ -146,6 +147,7 @@ impl Supervisor {
                 if let Some(tasks) = &verdict.tasks {
                     slot.story = Some((tasks.turn.clone(), (tasks.done, tasks.total)));
                 }
+                self.note_limits(name, &verdict);
                 self.advance(name, Event::Judged(run, verdict));
                 self.remove_run_dir(name, run);
                 return self.finish_stopped(name);

@@ -23,6 +23,7 @@ use crate::daemon::helper::Helper;
 use crate::daemon::messages::{DaemonEnd, Input};
 use crate::daemon::notices::Notices;
 use crate::daemon::notify_state::Notifying;
+use crate::daemon::quotas::Quotas;
 use crate::daemon::run::context::RunContext;
 use crate::daemon::slot::Slot;
 use crate::error::{Error, ErrorCode, Result};
@@ -45,6 +46,7 @@ pub(crate) struct Supervisor {
     pub(crate) forgotten: BTreeSet<WorkerName>,
     pub(crate) notices: Notices,
     pub(crate) notifying: Notifying,
+    pub(crate) quotas: Quotas,
     pub(crate) inbox: mpsc::UnboundedSender<Input>,
     pub(crate) helper: Arc<Helper>,
     pub(crate) tmux_source: Option<PathBuf>,
@@ -101,6 +103,7 @@ impl Supervisor {
         Self {
             slots: BTreeMap::new(),
             notifying: Notifying::new(store.paths(), first),
+            quotas: Quotas::load(store.paths()),
             store,
             problems: vec![],
             forgotten: BTreeSet::new(),

@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use swarm_state::hook::HookEvent;
 use swarm_state::profiles::{HookStyle, Profile};
+use swarm_state::quota::QuotaAccount;
 
 use super::command::{TIMEOUT_SECONDS, command};
 use super::merge::{set_timeout, with_hooks};
+use super::status_line::{self, GIVEN_COMMAND};
 use crate::error::{Error, Result};
 use crate::store::{read_bounded, write_unsynced};
 
@@ -95,7 +97,7 @@ impl Launch<'_> {
         }
     }
 
-    fn claude(self, program: HookProgram<'_>, dir: &Path) -> Result<()> {
+    fn claude(mut self, program: HookProgram<'_>, dir: &Path) -> Result<()> {
         let given = given_settings(self.argv);
         // Claude Code uses only the last --settings, so the user's settings are merged into swarm's file.
         let theirs = match &given {
@@ -112,6 +114,9 @@ impl Launch<'_> {
         }
         let mut settings = with_hooks(&theirs, &events, program.path).map_err(|error| refused(error.0))?;
         set_timeout(&mut settings, HookEvent::PermissionRequest, hold.saturating_add(HOLD_MARGIN_SECONDS));
+        if !once && !program.is_inline {
+            self.set_status_line(&mut settings, program.path);
+        }
         if self.sandboxed {
             // Its own sandbox cannot be built inside of another one.
             settings["sandbox"] = json!({ "enabled": false });
@@ -132,6 +137,21 @@ impl Launch<'_> {
         self.argv.splice(at..at, ["--settings".to_owned(), value]);
         self.env.entry(BLOCK_CAP.0.to_owned()).or_insert_with(|| BLOCK_CAP.1.to_owned());
         Ok(())
+    }
+
+    /// Passes swarm's status line, which reads the usage limits and shows the user's own.
+    fn set_status_line(&mut self, settings: &mut Value, program: &Path) {
+        let given = settings.get("statusLine").filter(|line| line.is_object()).cloned();
+        if let Some(command) = given.as_ref().and_then(|line| line["command"].as_str()) {
+            self.env.insert(GIVEN_COMMAND.to_owned(), command.to_owned());
+        }
+        let account = QuotaAccount::of(self.profile.hooks, self.env);
+        let files = status_line::files(Some(self.cwd), account.as_ref().map(|account| &*account.dir));
+        // Its other keys, such as the padding, are the user's.
+        let mut line = given.or_else(|| status_line::setting(&files)).unwrap_or_else(|| json!({}));
+        line["type"] = "command".into();
+        line["command"] = command(program, HookEvent::StatusLine).into();
+        settings["statusLine"] = line;
     }
 }
 

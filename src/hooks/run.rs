@@ -23,7 +23,7 @@ use super::command::{SHELL_NAME, TIMEOUT_SECONDS};
 use super::hold::hold;
 use super::report::{WorkerPlace, report_to_daemon};
 use super::task_list::{self, StoppingAgent};
-use super::{context, guard};
+use super::{context, guard, status_line};
 use crate::paths::Paths;
 use crate::protocol::HookNews;
 use crate::session::prompt;
@@ -112,6 +112,9 @@ fn answer_to(args: &[OsString], called: HookCall, known: &KnownLoop) -> Option<S
         Some(text) => text.to_str()?.as_bytes().to_vec(),
         None => input().unwrap_or_default(),
     };
+    if event == HookEvent::StatusLine {
+        return status_line::show(&bytes, &|name| std::env::var_os(name));
+    }
     let read = HookInput::parse(&bytes);
     let is_nameless = read.as_ref().is_none_or(|input| input.session.is_none());
     if event == HookEvent::Stop && is_nameless {

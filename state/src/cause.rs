@@ -143,7 +143,7 @@ impl Cause {
                 format!("{}, next try within {}", outage.word(), duration(*retry_seconds, " "))
             }
             Self::Quota { limit, used, until, .. } => {
-                format!("{used} % of {limit}, until {:02}:{:02}", until.hour(), until.minute())
+                format!("until {:02}:{:02}: {used} % of {limit}", until.hour(), until.minute())
             }
             Self::Backoff { failure, failures, max_failures, .. } => {
                 let why = failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -305,7 +305,7 @@ mod tests {
                 "limit until 08:05",
                 "overload, next try within 5m 0s",
                 "not logged in",
-                "92 % of 5 hour limit, until 14:20",
+                "until 14:20: 92 % of 5 hour limit",
                 "3 of 5 failures",
                 "3 of 5 failures: exit status 1",
                 "exit status 1, next run at 08:05:00",

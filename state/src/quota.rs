@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::outage::{Outage, OutageKind};
 use crate::profiles::HookStyle;
 
-pub use parse::{claude_limits, codex_limits};
+pub use parse::{claude_event_limits, claude_limits, codex_limits};
 
 /// The name of the figure for a limit that an agent ran into.
 pub const REACHED: &str = "reached";

@@ -55,6 +55,7 @@ mod predecessor;
 mod promises;
 mod prompts;
 mod protocol;
+mod quota;
 mod raised;
 mod ralph;
 mod ralph_errors;

@@ -14,7 +14,7 @@ use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::json;
 use crate::client::verbs::status_tmux;
-use crate::client::worker::{age, is_loop, iteration, local_time, situation, story};
+use crate::client::worker::{age, is_loop, iteration, local_time, reset, situation, story};
 use crate::error::Error;
 use crate::out::CommandResult;
 use crate::out::{Color, Out};
@@ -48,6 +48,9 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     let mut say = |key: &str, value: String| lines.push(format!("  {key:<10} {}", printable(&value)));
     if let Some(reason) = &worker.reason {
         say("reason", reason.clone());
+    }
+    if let Some(reset) = reset(worker.cause.as_ref()) {
+        say("goes on", reset);
     }
     worker.requests.iter().flat_map(answer::lines).for_each(|line| say("request", line));
     if is_loop(worker) {

@@ -106,7 +106,9 @@ impl Worker {
         ralph.stalls = 0;
         // The person may know that the outage has ended: the limit is reset, or the login is done.
         ralph.outages = 0;
-        if let (Phase::BackingOff { .. }, Some(park)) = (&self.phase, &ralph.park) {
+        // For this loop the limit of the account no longer counts until its reset.
+        let park = ralph.park.as_ref().or(self.account_park.as_ref());
+        if let (Phase::BackingOff { .. }, Some(park)) = (&self.phase, park) {
             ralph.lifted_until = Some(park.until);
         }
         let over = (ralph.iteration > ralph.max_iterations).then(|| ralph.out_of_iterations());

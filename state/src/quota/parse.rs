@@ -32,6 +32,20 @@ pub fn claude_limits(input: &Value, now: i64) -> Vec<QuotaFigure> {
     CLAUDE_WINDOWS.iter().filter_map(figure).collect()
 }
 
+/// The limits in an event of `claude -p --output-format stream-json`:
+/// `rate_limit_info.unifiedWindows.WINDOW.{utilization,resetsAt}`. The event has no time.
+pub fn claude_event_limits(info: &Value) -> Vec<QuotaFigure> {
+    let limits = &info["unifiedWindows"];
+    let figure = |&(name, minutes): &(&str, u32)| {
+        let limit = &limits[name];
+        // A fraction of the limit. Without the rounding, 0.29 would be 28 %.
+        let used = (limit["utilization"].as_f64()? * 1000.0).round() / 10.0;
+        let (window, used) = (name.to_owned(), percent(&used.into())?);
+        Some(QuotaFigure { window, minutes, used, resets_at: seconds(&limit["resetsAt"]), read_at: 0 })
+    };
+    CLAUDE_WINDOWS.iter().filter_map(figure).collect()
+}
+
 /// The limits in a `token_count` event of Codex: `primary` and `secondary`, each with `used_percent`, `window_minutes`
 /// and `resets_at` or `resets_in_seconds`. `at`: when the event was written, in seconds since 1970.
 pub fn codex_limits(limits: &Value, at: i64) -> Vec<QuotaFigure> {

@@ -31,7 +31,11 @@ fn the_account_is_the_agent_with_its_directory() {
             Some("claude account ~/work"),
         ),
         (HookStyle::Claude, &[("HOME", "/h"), ("CLAUDE_CONFIG_DIR", "")], Some("claude account ~/.claude")),
-        (HookStyle::Claude, &[("HOME", "/h"), ("CLAUDE_CONFIG_DIR", "/other")], Some("claude account /other")),
+        (
+            HookStyle::Claude,
+            &[("HOME", "/h"), ("CLAUDE_CONFIG_DIR", "/other")],
+            Some("claude account /other"),
+        ),
         (HookStyle::Claude, &[("HOME", "/h"), ("CLAUDE_CONFIG_DIR", "relative")], None),
         (HookStyle::Codex, &[("HOME", "/h"), ("CODEX_HOME", "/h/.codex2")], Some("codex account ~/.codex2")),
         (HookStyle::Codex, &[("CLAUDE_CONFIG_DIR", "/h")], None),
@@ -97,9 +101,13 @@ fn the_limits_of_codex_are_read() {
         "secondary": {"used_percent": 7.9, "window_minutes": 10080, "resets_in_seconds": 60},
         "credits": null, "plan_type": "plus"});
     assert_eq!(codex_limits(&limits, NOW), [figure("five_hour", 42, HOUR), figure("seven_day", 7, 60)]);
-    let other = json!({"primary": {"used_percent": 1, "window_minutes": 90, "resets_at": NOW}, "secondary": null});
+    let other =
+        json!({"primary": {"used_percent": 1, "window_minutes": 90, "resets_at": NOW}, "secondary": null});
     let read = codex_limits(&other, NOW);
-    assert_eq!((read.len(), read[0].window.as_str(), &*read[0].title()), (1, "90_minutes", "90 minute limit"));
+    assert_eq!(
+        (read.len(), read[0].window.as_str(), &*read[0].title()),
+        (1, "90_minutes", "90 minute limit")
+    );
     for odd in [
         json!(null),
         json!({"primary": {"used_percent": 1}}),
