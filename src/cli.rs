@@ -22,6 +22,7 @@ mod looping;
 mod number;
 mod quota;
 mod ralph;
+mod ralph_resume;
 mod ralph_tasks;
 mod sandbox;
 mod service;
@@ -50,8 +51,9 @@ pub use quota::QuotaArgs;
 pub(crate) use ralph::LOOP_KEYS;
 pub use ralph::{
     RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphLogs, RalphLs, RalphPause,
-    RalphRestore, RalphResume, RalphSet, RalphStatus, ReportArgs, ReportFormat, Why,
+    RalphRestore, RalphSet, RalphStatus, ReportArgs, ReportFormat, Why,
 };
+pub use ralph_resume::RalphResume;
 pub use ralph_tasks::{
     ExportFormat, GraphFormat, ImportFrom, RalphTasksArgs, RalphTasksCommand, TaskListPlace, TaskReviewArgs,
     TasksCheck, TasksExport, TasksGraph, TasksImport, TasksLs,

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::Format;
+use super::format::Format;
 
 /// The help of `quota` in long form and in its man page.
 pub(super) const QUOTA_LONG: &str = "\

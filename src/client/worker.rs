@@ -44,9 +44,9 @@ pub(crate) fn brief_cause(worker: &WorkerView) -> String {
             let asked = worker.screen.iter().rfind(is_question).or(worker.screen.last());
             asked.map_or_else(|| text.clone(), |line| format!("asks: {}", line.trim()))
         }
-        Some(Cause::Quota { limit, used, until, .. }) => {
+        Some(Cause::Quota { window, used, until, .. }) => {
             let (at, left) = (until.with_timezone(&Local), time_left(*until, Local::now().fixed_offset()));
-            format!("until {} ({left}): {used} % of {limit}", at.format("%H:%M"))
+            format!("until {} ({left}): {used} % of {window}", at.format("%H:%M"))
         }
         Some(cause) => in_own_zone(cause).brief(worker.status),
         None if worker.reason.is_none() && worker.status.is_live() => {

@@ -34,7 +34,7 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 const MAX_FIGURES: usize = 8;
 const MAX_WINDOW_CHARS: usize = 32;
 
-/// What is known of all accounts.
+/// The figures of all accounts, and the settings.
 pub(crate) struct Quotas {
     settings: QuotaSettings,
     /// The time and size of the settings file that was read last.

@@ -58,8 +58,8 @@ pub enum Cause {
     Quota {
         /// The account, such as `claude account ~/.claude`.
         account: String,
-        /// The limit, such as `5 hour limit`.
-        limit: String,
+        /// The limit and its window, such as `5 hour limit`.
+        window: String,
         /// The used part of the limit, in percent.
         used: u16,
         /// When the limit is reset.
@@ -142,8 +142,8 @@ impl Cause {
             Self::Outage { outage, retry_seconds, .. } => {
                 format!("{}, next try within {}", outage.word(), duration(*retry_seconds, " "))
             }
-            Self::Quota { limit, used, until, .. } => {
-                format!("until {:02}:{:02}: {used} % of {limit}", until.hour(), until.minute())
+            Self::Quota { window, used, until, .. } => {
+                format!("until {:02}:{:02}: {used} % of {window}", until.hour(), until.minute())
             }
             Self::Backoff { failure, failures, max_failures, .. } => {
                 let why = failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -182,10 +182,10 @@ impl Cause {
             Self::Outage { message, retry_seconds, .. } => {
                 format!("{message} (goes on by itself within {})", duration(*retry_seconds, " "))
             }
-            Self::Quota { account, limit, used, until } => {
+            Self::Quota { account, window, used, until } => {
                 let (day, hour, minute) = (until.date_naive(), until.hour(), until.minute());
                 format!(
-                    "parked until {day} {hour:02}:{minute:02} {}: {account} used {used} % of its {limit}",
+                    "parked until {day} {hour:02}:{minute:02} {}: {account} used {used} % of its {window}",
                     until.offset()
                 )
             }
@@ -260,7 +260,7 @@ mod tests {
             (
                 Cause::Quota {
                     account: "claude account ~/.claude".into(),
-                    limit: "5 hour limit".into(),
+                    window: "5 hour limit".into(),
                     used: 92,
                     until: DateTime::parse_from_rfc3339("2026-01-15T14:20:00+01:00").unwrap(),
                 },

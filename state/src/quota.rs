@@ -152,7 +152,7 @@ impl QuotaFigure {
     }
 }
 
-/// What swarm knows of one account.
+/// The figures of one account, and whether a person has lifted its park.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AccountQuota {

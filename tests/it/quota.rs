@@ -147,9 +147,8 @@ fn loops_of_an_account_wait_for_the_reset_and_another_account_goes_on() {
         assert_eq!(log.matches("[START] ").count(), 2, "{log}");
         assert!(log.contains("[START] iteration 2/5"), "{log}");
     }
-    let sent = w.until("a message", || {
-        fs::read_to_string(w.path("sent")).ok().filter(|text| text.contains("parked"))
-    });
+    let sent = w
+        .until("a message", || fs::read_to_string(w.path("sent")).ok().filter(|text| text.contains("fleet")));
     assert_eq!(sent.matches("\"cause\":\"quota\"").count(), 1, "{sent}");
     assert_eq!(account(&w, "/.claude")["parked"], json!([]));
 }

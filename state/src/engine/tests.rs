@@ -1,8 +1,8 @@
 //! The proof of the engine.
 //!
-//! [`tables`], [`phases`], [`questions`], [`limits`], [`parking`] and [`restarts`] say what must happen in words a person can
-//! check, [`walk`] holds the rules over random events, [`world`] over a simulated machine with crashes and faults,
-//! and [`seeded`] shows that these checkers see the bugs they are there for. Here is what they share.
+//! [`tables`], [`phases`], [`questions`], [`limits`], [`parking`] and [`restarts`] say what must happen in words a
+//! person can check, [`walk`] holds the rules over random events, [`world`] over a simulated machine with crashes and
+//! faults, and [`seeded`] shows that these checkers see the bugs they are there for. Here is what they share.
 
 mod evidence;
 mod hook_signals;

@@ -99,7 +99,7 @@ impl Worker {
                 let restart = || Some(Cause::Restart { text: self.restarts.as_ref()?.reason()? });
                 let quota = || {
                     let Park { account, limit, used, until } = self.ralph.as_ref()?.park.clone()?;
-                    Some(Cause::Quota { account, limit, used, until })
+                    Some(Cause::Quota { account, window: limit, used, until })
                 };
                 let outage = || {
                     let Outage { kind, message, until } = self.outage()?.clone();
