@@ -108,6 +108,7 @@ impl Supervisor {
             RunReport::Forced(names) => return slot.waiting.forced.extend(names),
             RunReport::Unstored(why) => return slot.saving.output_error = Some(why),
             RunReport::Warning(message) => return self.notify(name, Entry::Warning { message }),
+            RunReport::Limits(figures) => return self.note_figures(name, &figures),
             RunReport::AtSpawn(message) => return self.warn_at_spawn(name, message),
             RunReport::Notice(entry) => {
                 slot.note_work(&entry);

@@ -226,8 +226,7 @@ impl Supervisor {
         let started = slot.engine.ralph().and_then(|ralph| ralph.iteration_started).map(|at| at.timestamp());
         let mut is_new = false;
         self.quotas.change(account, |quota| {
-            is_new |= quota.report(name.as_str(), &verdict.limits, now);
-            is_new |= match &verdict.outage {
+            is_new = match &verdict.outage {
                 Some(outage) => {
                     let reset = outage.until.filter(|_| is_account_limit(outage)).map(|at| at.timestamp());
                     reset.is_some_and(|at| quota.add(&QuotaFigure::reached(at, now), true, now))

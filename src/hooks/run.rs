@@ -107,11 +107,7 @@ fn event_of(args: &[OsString]) -> Option<HookEvent> {
 
 fn answer_to(args: &[OsString], called: HookCall, known: &KnownLoop) -> Option<String> {
     let event = event_of(args)?;
-    // Codex's `notify` has its input as an argument.
-    let bytes = match args.get(1) {
-        Some(text) => text.to_str()?.as_bytes().to_vec(),
-        None => input().unwrap_or_default(),
-    };
+    let bytes = given(args)?;
     if event == HookEvent::StatusLine {
         return status_line::show(&bytes, &|name| std::env::var_os(name));
     }
@@ -169,6 +165,14 @@ fn answer_to(args: &[OsString], called: HookCall, known: &KnownLoop) -> Option<S
     }
     said = said.or_else(|| denial.map(|denial| denial.answer));
     said
+}
+
+/// The input of the hook. Codex's `notify` has it as an argument.
+fn given(args: &[OsString]) -> Option<Vec<u8>> {
+    Some(match args.get(1) {
+        Some(text) => text.to_str()?.as_bytes().to_vec(),
+        None => input().unwrap_or_default(),
+    })
 }
 
 /// The reason to keep an agent going whose task list or repository is not in order; `None` if it may stop.

@@ -112,8 +112,8 @@ impl LoopRun {
             finished.done_pattern.map(|seen| seen || finished.pattern.is_some_and(has_said_it));
         let mut verdict = Verdict { done_pattern, ..Verdict::default() };
         verdict.cost = self.profile.cost(account);
-        verdict.limits.clone_from(&account.limits);
-        for figure in verdict.limits.iter_mut().filter(|figure| figure.read_at == 0) {
+        it.limits.clone_from(&account.limits);
+        for figure in it.limits.iter_mut().filter(|figure| figure.read_at == 0) {
             figure.read_at = finished.ended.timestamp();
         }
         verdict.tokens = account.usage.map(swarm_state::transcript::Usage::total);

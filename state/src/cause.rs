@@ -219,6 +219,15 @@ pub fn known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cause>
 mod tests {
     use super::*;
 
+    const QUOTA_TEXT: &str =
+        "parked until 2026-01-15 14:20 +01:00: claude account ~/.claude used 92 % of its 5 hour limit";
+
+    fn quota() -> Cause {
+        let (account, window) = ("claude account ~/.claude".into(), "5 hour limit".into());
+        let until = DateTime::parse_from_rfc3339("2026-01-15T14:20:00+01:00").unwrap();
+        Cause::Quota { account, window, used: 92, until }
+    }
+
     fn all() -> Vec<(Cause, &'static str)> {
         let outage = |kind, until: Option<&str>| Cause::Outage {
             outage: kind,
@@ -257,15 +266,7 @@ mod tests {
                 outage(outage::OutageKind::Login, None),
                 "needs you: limit reached (swarm retries within 5m 0s)",
             ),
-            (
-                Cause::Quota {
-                    account: "claude account ~/.claude".into(),
-                    window: "5 hour limit".into(),
-                    used: 92,
-                    until: DateTime::parse_from_rfc3339("2026-01-15T14:20:00+01:00").unwrap(),
-                },
-                "parked until 2026-01-15 14:20 +01:00: claude account ~/.claude used 92 % of its 5 hour limit",
-            ),
+            (quota(), QUOTA_TEXT),
             (backoff(None), "next try 4s after a failure"),
             (backoff(Some("exit status 1")), "next try 4s after a failure: exit status 1"),
             (

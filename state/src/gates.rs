@@ -12,7 +12,6 @@ use crate::notice::named;
 use crate::outage::Outage;
 use crate::promise::{Claim, OnNoWork, Promise, Source};
 use crate::proof::{Proof, ProofOutcome};
-use crate::quota::QuotaFigure;
 use crate::rooms::{RoomError, RoomGates};
 use crate::runners::Runner;
 use crate::tasks::gate::{TaskGate, TaskVerdict};
@@ -242,9 +241,6 @@ pub struct Verdict {
     /// The API error that the agent's screen shows at the end of its turn. Without an outage it fails the iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_error: Option<Box<str>>,
-    /// The used parts of the account's usage limits, as the agent recorded them. Not stored with the iteration.
-    #[serde(skip)]
-    pub limits: Vec<QuotaFigure>,
     /// Cost of the iteration, millionths of a US dollar; `None` when unknown.
     pub cost: Option<u64>,
     /// Tokens used; `None` when unknown.

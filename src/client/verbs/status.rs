@@ -49,9 +49,7 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     if let Some(reason) = &worker.reason {
         say("reason", reason.clone());
     }
-    if let Some(reset) = reset(worker.cause.as_ref()) {
-        say("goes on", reset);
-    }
+    reset(worker.cause.as_ref()).into_iter().for_each(|reset| say("goes on", reset));
     worker.requests.iter().flat_map(answer::lines).for_each(|line| say("request", line));
     if is_loop(worker) {
         say("iteration", iteration(worker));

@@ -12,6 +12,11 @@ use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{QuotaAccountView, QuotaFigureView, QuotaLifted, QuotaView};
 
+/// The account for a person to read, by the daemon's own home directory.
+fn title(account: &QuotaAccount) -> String {
+    account.title(directories::BaseDirs::new().as_ref().map(directories::BaseDirs::home_dir))
+}
+
 impl Supervisor {
     /// Shows each account that has figures or live loops.
     pub(crate) fn quota(&mut self) -> QuotaView {
@@ -53,7 +58,7 @@ impl Supervisor {
         QuotaAccountView {
             agent: account.agent,
             dir: account.dir.clone(),
-            title: slots.first().map_or_else(|| account.title(None), |slot| title_of(slot, account)),
+            title: slots.first().map_or_else(|| title(account), |slot| title_of(slot, account)),
             park_at: self.quotas.park_at(account),
             parked_until: parking.and_then(|figure| time(figure.resets_at?)),
             lifted_until: quota.and_then(|quota| time(quota.lifted_until?)),

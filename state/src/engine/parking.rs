@@ -31,7 +31,9 @@ impl Worker {
         if !is_parked {
             return vec![];
         }
-        let Some((park, wait)) = self.due_park(now) else { return self.start_next(now) };
+        let Some((park, wait)) = self.due_park(now) else {
+            return if self.is_just_reset(now) { vec![] } else { self.start_next(now) };
+        };
         let Some(ralph) = self.ralph.as_mut() else { return vec![] };
         if ralph.park.as_ref() == Some(&park) {
             return vec![];
@@ -39,6 +41,13 @@ impl Worker {
         (ralph.outage, ralph.park) = (Some(park.outage()), Some(park));
         self.phase = Phase::BackingOff { until: now.after(wait), delay: wait };
         vec![Effect::Persist]
+    }
+
+    /// Whether the park that the loop waits for has ended at its reset a moment ago: the loop goes on at its deadline.
+    fn is_just_reset(&self, now: Now) -> bool {
+        let park = self.ralph.as_ref().and_then(|ralph| ralph.park.as_ref());
+        let ago = park.and_then(|park| (now.wall - park.until).to_std().ok());
+        ago.is_some_and(|ago| ago < RESET_MARGIN)
     }
 
     /// The effects that replace the next iteration while the account is parked; `None` while it is not.

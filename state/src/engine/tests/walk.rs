@@ -479,7 +479,7 @@ impl Op {
     }
 
     fn park(self) -> Park {
-        let until = at(0).wall + chrono::TimeDelta::seconds(i64::from(self.arg) * 8);
+        let until = at(0).wall + TimeDelta::seconds(i64::from(self.arg) * 8);
         Park { account: "a".into(), limit: "l".into(), used: 92, until }
     }
 
