@@ -185,9 +185,13 @@ fn refused(why: String) -> Error {
     Error::invalid(format!("its --settings cannot be joined with the hooks that swarm passes: {why}"))
 }
 
+/// A setting of Codex: near a usage limit, its question whether to change the model would stop an unattended loop.
+const NO_MODEL_QUESTION: [&str; 2] = ["-c", "notice.hide_rate_limit_model_nudge=true"];
+
 /// Returns the arguments with Codex's hooks, and the flag without which Codex ignores them.
 fn codex_args(program: &Path, events: &[HookEvent]) -> Vec<String> {
     let mut args = vec!["--dangerously-bypass-hook-trust".to_owned()];
+    args.extend(NO_MODEL_QUESTION.map(str::to_owned));
     for &event in events {
         let Some(name) = event.setting() else { continue };
         let command = toml::Value::String(command(program, event));
@@ -234,6 +238,29 @@ mod tests {
         assert_eq!((&held["timeout"], &hooks["Stop"][0]["hooks"][0]["timeout"]), (&json!(330), &json!(10)));
         passed(&["claude", "-p"], dir.path()).unwrap();
         assert_eq!(settings(dir.path())["hooks"].as_object().unwrap().len(), CLAUDE_ONCE.len() + 1);
+    }
+
+    #[test]
+    fn the_status_line_keeps_the_keys_and_the_command_of_the_users() {
+        let dir = tempfile::tempdir().unwrap();
+        let (argv, env) = passed(&["claude"], dir.path()).unwrap();
+        assert_eq!((argv.len(), env.contains_key(GIVEN_COMMAND)), (3, false));
+        let line = settings(dir.path())["statusLine"].clone();
+        assert_eq!(line["type"], "command");
+        assert!(line["command"].as_str().unwrap().ends_with(" /opt/swarm status-line"), "{line}");
+        std::fs::create_dir(dir.path().join(".claude")).unwrap();
+        let project = json!({"statusLine": {"type": "command", "command": "mine", "padding": 3}});
+        std::fs::write(dir.path().join(".claude/settings.json"), project.to_string()).unwrap();
+        passed(&["claude"], dir.path()).unwrap();
+        assert_eq!(settings(dir.path())["statusLine"]["padding"], 3);
+        let given = r#"{"statusLine":{"type":"command","command":"given","refreshInterval":5}}"#;
+        let (_, env) = passed(&["claude", "--settings", given], dir.path()).unwrap();
+        assert_eq!(env[GIVEN_COMMAND], "given");
+        let line = settings(dir.path())["statusLine"].clone();
+        assert_eq!((&line["refreshInterval"], line.get("padding")), (&json!(5), None));
+        // Without a terminal no status line is shown.
+        passed(&["claude", "-p"], dir.path()).unwrap();
+        assert_eq!(settings(dir.path()).get("statusLine"), None);
     }
 
     #[test]
@@ -285,13 +312,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (argv, env) = passed(&["codex", "exec", "--json"], dir.path()).unwrap();
         assert_eq!((&*argv[1], &*argv[2], &*argv[3]), ("exec", "--dangerously-bypass-hook-trust", "-c"));
+        assert_eq!(argv[4], NO_MODEL_QUESTION[1]);
         assert_eq!(
             (argv.last().unwrap().as_str(), argv.len(), env.len()),
-            ("--json", 4 + 2 * (CODEX.len() + 1), 0)
+            ("--json", 4 + 2 * (CODEX.len() + 2), 0)
         );
         let (argv, _) = passed(&["codex"], dir.path()).unwrap();
         assert_eq!(&*argv[1], "--dangerously-bypass-hook-trust");
-        let value: toml::Table = argv[3].parse().unwrap();
+        let value: toml::Table = argv[5].parse().unwrap();
         assert!(
             value["hooks"]["SessionStart"][0]["hooks"][0]["command"]
                 .as_str()
