@@ -120,9 +120,9 @@ fn loops_of_an_account_wait_for_the_reset_and_another_account_goes_on() {
     w.set("CLAUDE_CONFIG_DIR", w.path("other").display().to_string());
     let mut c = working(&mut w, "c");
     w.unset("CLAUDE_CONFIG_DIR");
-    let reset = Instant::now() + Duration::from_secs(25);
-    a.status_line(&w, 1, &limits(92.4, 25));
-    c.status_line(&w, 1, &limits(12.0, 25));
+    let reset = Instant::now() + Duration::from_secs(40);
+    a.status_line(&w, 1, &limits(92.4, 40));
+    c.status_line(&w, 1, &limits(12.0, 40));
     let known = account(&w, "/.claude");
     assert_eq!((&known["park_at"], &known["loops"]), (&json!(90), &json!(["a", "b"])), "{known}");
     assert_eq!(known["limits"][0]["used_percent"], 92);
@@ -163,9 +163,9 @@ fn a_park_can_be_lifted_for_one_loop_and_for_all() {
     waits(&w, "a");
     waits(&w, "b");
     let text = w.swarm(&["status", "a"]).ok();
-    assert!(text.out.contains("parked until ") && text.out.contains("(in 1h 59m)"), "{}", text.out);
+    assert!(text.out.contains("parked until ") && text.out.contains("(in 1h 5"), "{}", text.out);
     assert!(text.err.contains("swarm ralph resume --all --now"), "{}", text.err);
-    w.swarm(&["ls"]).ok().says("(1h 59m): 90 % of 5 hour limit");
+    w.swarm(&["ls"]).ok().says("m): 90 % of 5 hour limit");
     w.swarm(&["why", "a"]).ok().says("goes on: ");
     w.swarm(&["quota"]).ok().says("2 loops, parked: a, b").warns("swarm ralph resume --all --now");
     // A new loop waits too, and its spawn is answered.
@@ -351,7 +351,7 @@ fn the_figures_are_shown_with_their_resets() {
     let mut a = working(&mut w, "a");
     w.swarm(&["quota"]).ok().says("claude account ~/.claude  -");
     a.status_line(&w, 1, &limits(23.5, 7200));
-    let out = w.swarm(&["quota"]).ok().says("5 hour limit  23 %  1h 59m").out;
+    let out = w.swarm(&["quota"]).ok().says("5 hour limit  23 %  1h 5").out;
     assert!(out.contains("7 day limit   41 %  3d 11h"), "{out}");
     let known = account(&w, "/.claude");
     let reset = known["limits"][0]["resets_at"].as_str().unwrap();
