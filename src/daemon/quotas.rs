@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,8 @@ struct SavedAccount {
 }
 
 impl Quotas {
-    /// Reads the figures of an earlier daemon. A file that cannot be read counts as empty: figures come again.
+    /// Reads the figures of an earlier daemon. A file that cannot be read counts as empty: the agents report
+    /// their figures again.
     pub(crate) fn load(paths: &Paths) -> Self {
         let bytes = read_bounded(&paths.quota(), MAX_FILE_BYTES).unwrap_or_default();
         let saved: Vec<serde_json::Value> = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -156,11 +157,11 @@ pub(crate) fn account_of(slot: &Slot) -> Option<QuotaAccount> {
 /// The account of a worker for a person to read.
 pub(crate) fn title_of(slot: &Slot, account: &QuotaAccount) -> String {
     let home = slot.spec.env.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    account.title(home.as_deref().filter(|home| *home != Path::new("/")))
+    account.title(home.as_deref())
 }
 
 impl Supervisor {
-    /// Tells the loops of each account whether they are parked, if that may have changed.
+    /// Parks the loops of each account or ends their park, at most once in [`CHECK_INTERVAL`].
     pub(crate) fn check_quotas(&mut self) {
         let now = Instant::now();
         if self.quotas.checked.is_none_or(|checked| now >= checked + CHECK_INTERVAL) {
@@ -175,7 +176,7 @@ impl Supervisor {
         let changed: Vec<(WorkerName, Option<Park>)> = self
             .slots
             .iter()
-            .filter(|(_, slot)| slot.origin.legacy.is_none() && slot.is_live())
+            .filter(|(_, slot)| slot.origin.legacy.is_none())
             .filter_map(|(name, slot)| {
                 let park = self.park_of(slot);
                 slot.engine.is_news(park.as_ref()).then(|| (name.clone(), park))
@@ -199,7 +200,7 @@ impl Supervisor {
         Park::of(title_of(slot, &account), figure, wall)
     }
 
-    /// Takes the figures that a hook of a worker's agent reports.
+    /// Adds the figures that a worker's agent reports or has recorded.
     pub(crate) fn note_figures(&mut self, name: &WorkerName, figures: &[QuotaFigure]) {
         let now = self.now().wall.timestamp();
         let Some(account) = self.slots.get(name).and_then(account_of) else { return };
@@ -217,8 +218,8 @@ impl Supervisor {
         }
     }
 
-    /// Takes the limits from the verdict about an iteration: the figures of its transcript, and the limit that the
-    /// agent ran into, which ends when a later iteration of the account works.
+    /// Adds the limit that an agent ran into, according to the verdict about its iteration. A later iteration of the
+    /// account that works ends it.
     pub(crate) fn note_limits(&mut self, name: &WorkerName, verdict: &Verdict) {
         let now = self.now().wall.timestamp();
         let Some(slot) = self.slots.get(name).filter(|slot| slot.spec.ralph.is_some()) else { return };

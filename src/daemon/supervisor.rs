@@ -37,6 +37,10 @@ const UNWATCHED_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// The longest sleep. It limits the damage of a missed wake-up and costs one wake-up an hour.
 const MAX_SLEEP: Duration = Duration::from_secs(3600);
 
+/// The longest sleep while a loop waits for a reset, which is a time of the wall clock: the machine may be suspended
+/// meanwhile.
+const MAX_PARKED_SLEEP: Duration = Duration::from_secs(60);
+
 /// The supervisor.
 pub(crate) struct Supervisor {
     pub(crate) slots: BTreeMap<WorkerName, Slot>,
@@ -165,7 +169,9 @@ impl Supervisor {
         let first = deadlines.min().map(|at| at.saturating_sub(awake));
         let planned = [self.next_look, self.notifying.wake].into_iter().flatten();
         let planned = planned.map(|at| at.saturating_duration_since(Instant::now()));
-        first.into_iter().chain(planned).min().unwrap_or(MAX_SLEEP).min(MAX_SLEEP)
+        let is_parked = self.slots.values().any(|slot| slot.engine.is_parked());
+        let longest = if is_parked { MAX_PARKED_SLEEP } else { MAX_SLEEP };
+        first.into_iter().chain(planned).min().unwrap_or(longest).min(longest)
     }
 
     // ---- finding things ----

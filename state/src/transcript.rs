@@ -215,7 +215,7 @@ impl TranscriptReader {
         }
     }
 
-    /// Takes the limits of an event, if it has any.
+    /// Keeps the limits of an event, if it has any.
     fn limits(&mut self, limits: Vec<QuotaFigure>) {
         if !limits.is_empty() {
             self.account.limits = limits;
