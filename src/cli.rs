@@ -21,7 +21,9 @@ mod hooks;
 mod json_errors;
 mod looping;
 mod number;
+mod quota;
 mod ralph;
+mod ralph_resume;
 mod ralph_tasks;
 mod report;
 mod sandbox;
@@ -48,11 +50,13 @@ pub use hooks::{
 pub use json_errors::{requests_json, usage_error};
 pub use looping::Loop;
 pub use number::OptionLimit;
+pub use quota::QuotaArgs;
 pub(crate) use ralph::LOOP_KEYS;
 pub use ralph::{
     RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphLogs, RalphLs, RalphPause,
-    RalphRestore, RalphResume, RalphSet, RalphStatus, Why,
+    RalphRestore, RalphSet, RalphStatus, Why,
 };
+pub use ralph_resume::RalphResume;
 pub use ralph_tasks::{
     ExportFormat, GraphFormat, ImportFrom, RalphTasksArgs, RalphTasksCommand, TaskListPlace, TaskReviewArgs,
     TasksCheck, TasksExport, TasksGraph, TasksImport, TasksLs,
@@ -78,7 +82,7 @@ Supervise coding agents in tmux, and rerun them until your checks pass.
 Workers (one agent in one tmux window each):
   spawn        Start an agent; with --ralph, run it in a loop
   ls           List workers
-  status       Show a worker's state
+  status       Show a worker's state         quota          Show usage limits
   peek         Print a worker's screen       logs           Print its output
   send         Type text into a worker       hold           Leave it to you
   answer       Answer an agent's question    release        End the hold
@@ -219,6 +223,9 @@ pub enum Command {
         request and reports it as a warning with this command. The new host counts at once, also for the next \
         iterations and for checks. A worker cannot allow hosts to itself.")]
     Allow(Allow),
+    /// Show the usage limits of accounts and the parked loops
+    #[command(long_about = quota::QUOTA_LONG)]
+    Quota(QuotaArgs),
     /// Press Ctrl-C in a worker
     Interrupt(OneWorker),
     /// Send end-of-input (Ctrl-D) to a worker

@@ -33,6 +33,7 @@ mod output;
 mod pages;
 mod panes;
 mod pressure;
+mod quotas;
 mod removals;
 mod reply;
 mod retry;

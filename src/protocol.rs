@@ -15,6 +15,7 @@ mod hook;
 mod morning;
 mod notify;
 mod output;
+mod quota;
 mod ralph;
 mod report;
 mod service;
@@ -26,6 +27,7 @@ pub use hook::{HeldAnswer, HookHeard, HookNews, HookParams};
 pub use morning::{LookedParams, MorningParams, MorningView, WorkerWork};
 pub use notify::{NextNotification, NotifyNextParams};
 pub use output::{Lines, LogsParams, PeekParams, Peeked, RUNNING, is_run_header};
+pub use quota::{QuotaAccountView, QuotaFigureView, QuotaLifted, QuotaView};
 pub use ralph::{Changed, Cleaned, RalphCleanParams, RalphSetParams, RalphView, ResumeParams};
 pub use report::{Approved, DiffParams, DiffView, Report, ReportParams, RestoreParams, Restored, Watched};
 pub use service::{DaemonStopped, DaemonView};
@@ -194,6 +196,12 @@ pub enum Call {
     /// Waits for the next notification; answers [`NextNotification`].
     #[serde(rename = "notify.next")]
     NotifyNext(NotifyNextParams),
+    /// Shows the usage limits of accounts; answers [`QuotaView`].
+    #[serde(rename = "quota")]
+    Quota(Empty),
+    /// Lifts the parks of all accounts until their resets; answers [`QuotaLifted`]. Refused from inside a worker.
+    #[serde(rename = "quota.lift")]
+    QuotaLift(Empty),
     /// Shows the daemon's state; answers [`DaemonView`].
     #[serde(rename = "daemon.status")]
     DaemonStatus(Empty),
@@ -231,6 +239,7 @@ impl Call {
             | Self::RalphReport(_)
             | Self::RalphDiff(_)
             | Self::NotifyNext(_)
+            | Self::Quota(_)
             | Self::DaemonStatus(_) => true,
             // The text would be typed twice, the second answer would differ, or the next daemon is not meant.
             Self::Send(_)
@@ -244,6 +253,7 @@ impl Call {
             | Self::DaemonStop(_)
             | Self::DaemonHandover(_)
             | Self::Hook(_)
+            | Self::QuotaLift(_)
             | Self::Subscribe(_) => false,
         }
     }

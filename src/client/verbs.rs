@@ -31,6 +31,7 @@ mod r#loop;
 mod ls;
 mod notify_test;
 mod peek;
+mod quota;
 mod ralph_approve;
 mod ralph_clean;
 mod ralph_diff;
@@ -71,6 +72,7 @@ pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult 
         Command::Hold(args) => hold::run(ctx, args).await,
         Command::Release(args) => release::run(ctx, args).await,
         Command::Allow(args) => allow::run(ctx, args).await,
+        Command::Quota(args) => quota::run(ctx, &args).await,
         Command::Interrupt(args) => call_worker(ctx, Call::Interrupt, &args.name, QUICK_TIMEOUT).await,
         // Behind what was sent before it, which may wait for the agent.
         Command::Eof(args) => call_worker(ctx, Call::Eof, &args.name, SLOW_TIMEOUT).await,

@@ -18,6 +18,7 @@ impl Supervisor {
     pub(crate) async fn run(mut self, mut inputs: mpsc::UnboundedReceiver<Input>) -> (DaemonEnd, DaemonLock) {
         loop {
             self.look_if_due();
+            self.check_quotas();
             self.observe_states();
             self.observe_clients();
             let sleep = self.sleep();
@@ -108,6 +109,7 @@ impl Supervisor {
             RunReport::Forced(names) => return slot.waiting.forced.extend(names),
             RunReport::Unstored(why) => return slot.saving.output_error = Some(why),
             RunReport::Warning(message) => return self.notify(name, Entry::Warning { message }),
+            RunReport::Limits(figures) => return self.note_figures(name, &figures),
             RunReport::AtSpawn(message) => return self.warn_at_spawn(name, message),
             RunReport::Notice(entry) => {
                 slot.note_work(&entry);
@@ -147,6 +149,7 @@ impl Supervisor {
                 if let Some(tasks) = &verdict.tasks {
                     slot.story = Some((tasks.turn.clone(), (tasks.done, tasks.total)));
                 }
+                self.note_limits(name, &verdict);
                 self.advance(name, Event::Judged(run, verdict));
                 self.remove_run_dir(name, run);
                 return self.finish_stopped(name);

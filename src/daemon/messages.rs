@@ -12,6 +12,7 @@ use swarm_state::engine::{Ended, Event, Evidence, SpawnError};
 use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, Run, WorkerName, Worktree};
 use swarm_state::notice::Entry;
+use swarm_state::quota::QuotaFigure;
 use swarm_state::removal::{Permission, RemovalCommand};
 use swarm_state::screen::{Blocked, ScreenReader};
 use swarm_state::spec::WorkerSpec;
@@ -162,6 +163,8 @@ pub(crate) enum RunReport {
     Unstored(String),
     /// The output is stored and the gates were tried.
     Judged(Run, Verdict),
+    /// The used parts of the account's usage limits, as the agent recorded them.
+    Limits(Vec<QuotaFigure>),
     /// A warning for the user.
     Warning(String),
     /// A warning for the client that waits for a new worker, or for the subscribers.

@@ -12,6 +12,7 @@ use swarm_state::notify::{Notification, WorkerState};
 use tokio::time::Instant;
 
 use crate::daemon::messages::ServerClients;
+use crate::daemon::quotas::account_of;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::views;
@@ -34,7 +35,10 @@ impl Supervisor {
     /// Updates the planner, and asks who is attached if a message is due.
     fn plan(&mut self) {
         let now = self.now();
+        let mut parked = BTreeSet::new();
         let ours = self.slots.values().filter(|slot| slot.origin.legacy.is_none());
+        // The loops of a parked account have one message.
+        let ours = ours.filter(|slot| !slot.engine.is_parked() || parked.insert(account_of(slot)));
         let notifying = &mut self.notifying;
         notifying.planner.observe(ours.map(state), now);
         let is_due = notifying.planner.is_due(now);

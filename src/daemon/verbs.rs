@@ -26,6 +26,7 @@ pub(crate) mod ls;
 pub(crate) mod morning;
 pub(crate) mod morning_looked;
 pub(crate) mod peek;
+pub(crate) mod quota;
 pub(crate) mod ralph_approve;
 pub(crate) mod ralph_clean;
 pub(crate) mod ralph_diff;
@@ -91,6 +92,8 @@ impl Supervisor {
             Call::Hook(params) => reply.answer(Ok(self.hook(&params, peer))),
             Call::RalphClean(params) => self.ralph_clean(&params, peer, reply),
             Call::NotifyNext(params) => self.notifying.listeners.next(&params, reply),
+            Call::Quota(Empty {}) => reply.answer(Ok(self.quota())),
+            Call::QuotaLift(Empty {}) => reply.answer(self.quota_lift(peer)),
             Call::DaemonStatus(Empty {}) => self.daemon_status(reply),
             Call::DaemonStop(Empty {}) => self.daemon_stop(reply),
             Call::DaemonHandover(Empty {}) => {

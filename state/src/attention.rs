@@ -59,7 +59,7 @@ impl Attention {
 fn waiting(cause: Option<&Cause>) -> Attention {
     match cause {
         Some(Cause::Outage { outage, .. }) if !outage.needs_person() => Attention::Parked,
-        Some(Cause::MemoryPressure { .. }) => Attention::Parked,
+        Some(Cause::MemoryPressure { .. } | Cause::Quota { .. }) => Attention::Parked,
         // No agent works, and the person who holds the worker knows.
         Some(Cause::Held { .. }) => Attention::Parked,
         _ => Attention::NeedsYou,

@@ -54,6 +54,17 @@ pub enum Cause {
         /// Seconds from the outage to the next try.
         retry_seconds: u64,
     },
+    /// The loops of the agent's account are parked until its usage limit is reset.
+    Quota {
+        /// The account, such as `claude account ~/.claude`.
+        account: String,
+        /// The limit and its window, such as `5 hour limit`.
+        window: String,
+        /// The used part of the limit, in percent.
+        used: u16,
+        /// When the limit is reset.
+        until: DateTime<FixedOffset>,
+    },
     /// The loop waits after a failure.
     Backoff {
         /// Seconds from the failure to the next try.
@@ -138,6 +149,9 @@ impl Cause {
             Self::Outage { outage, retry_seconds, .. } => {
                 format!("{}, next try within {}", outage.word(), duration(*retry_seconds, " "))
             }
+            Self::Quota { window, used, until, .. } => {
+                format!("until {:02}:{:02}: {used} % of {window}", until.hour(), until.minute())
+            }
             Self::Backoff { failure, failures, max_failures, .. } => {
                 let why = failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
                 format!("{failures} of {max_failures} failures{why}")
@@ -175,6 +189,13 @@ impl Cause {
             }
             Self::Outage { message, retry_seconds, .. } => {
                 format!("{message} (goes on by itself within {})", duration(*retry_seconds, " "))
+            }
+            Self::Quota { account, window, used, until } => {
+                let (day, hour, minute) = (until.date_naive(), until.hour(), until.minute());
+                format!(
+                    "parked until {day} {hour:02}:{minute:02} {}: {account} used {used} % of its {window}",
+                    until.offset()
+                )
             }
             Self::Backoff { retry_seconds, failure, .. } => {
                 let why = failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -218,6 +239,15 @@ mod tests {
         Cause::Held { by: HoldBy::Typing, since }
     }
 
+    const QUOTA_TEXT: &str =
+        "parked until 2026-01-15 14:20 +01:00: claude account ~/.claude used 92 % of its 5 hour limit";
+
+    fn quota() -> Cause {
+        let (account, window) = ("claude account ~/.claude".into(), "5 hour limit".into());
+        let until = DateTime::parse_from_rfc3339("2026-01-15T14:20:00+01:00").unwrap();
+        Cause::Quota { account, window, used: 92, until }
+    }
+
     fn all() -> Vec<(Cause, &'static str)> {
         let outage = |kind, until: Option<&str>| Cause::Outage {
             outage: kind,
@@ -256,6 +286,7 @@ mod tests {
                 outage(outage::OutageKind::Login, None),
                 "needs you: limit reached (swarm retries within 5m 0s)",
             ),
+            (quota(), QUOTA_TEXT),
             (backoff(None), "next try 4s after a failure"),
             (backoff(Some("exit status 1")), "next try 4s after a failure: exit status 1"),
             (
@@ -296,6 +327,7 @@ mod tests {
                 "limit until 08:05",
                 "overload, next try within 5m 0s",
                 "not logged in",
+                "until 14:20: 92 % of 5 hour limit",
                 "3 of 5 failures",
                 "3 of 5 failures: exit status 1",
                 "exit status 1, next run at 08:05:00",

@@ -31,6 +31,7 @@ mod follow_up;
 mod hold;
 mod hook_signals;
 mod limits;
+mod parking;
 mod phase;
 mod questions;
 mod reports;
@@ -63,6 +64,7 @@ use crate::budget::{BudgetEdits, Budgets, Spent};
 use crate::model::{Exit, Run, default_question_timeout};
 use crate::notice::{Entry, PauseBy};
 use crate::outage::Outage;
+use crate::quota::Park;
 
 /// The time between SIGTERM and SIGKILL, and between two SIGKILLs.
 pub(crate) const KILL_DELAY: Duration = Duration::from_secs(5);
@@ -148,6 +150,12 @@ pub struct Loop {
     outages: u32,
     #[serde(default)]
     outage: Option<Outage>,
+    /// The park of the agent's account, while the loop waits for its end; and the reset of the last one that a person
+    /// lifted for this loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    park: Option<Park>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lifted_until: Option<DateTime<FixedOffset>>,
     /// All outages, and the seconds lost to those that have ended.
     #[serde(default)]
     total_outages: u32,
@@ -234,6 +242,9 @@ pub struct Worker {
     greeted: Run,
     #[serde(skip, default = "yes")]
     reachable: bool,
+    /// The present park of the agent's account.
+    #[serde(skip)]
+    account_park: Option<Park>,
 }
 
 fn yes() -> bool {

@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::is_default;
 use crate::tasks::IterationMode;
 
 mod lines;
@@ -152,7 +153,7 @@ pub enum Entry {
         /// The iteration.
         iteration: u32,
     },
-    /// An outage ended an iteration. swarm repeats it after a wait.
+    /// An outage ended an iteration, which swarm repeats after a wait; or it delays the next one.
     Outage {
         /// The iteration.
         iteration: u32,
@@ -160,6 +161,9 @@ pub enum Entry {
         message: String,
         /// Seconds until the next try.
         wait: u64,
+        /// The iteration has not begun: the loops of the agent's account are parked.
+        #[serde(default, skip_serializing_if = "is_default")]
+        parked: bool,
     },
     /// The time limit of an iteration or of the loop was reached. swarm is ending the agent.
     OutOfTime {

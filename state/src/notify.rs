@@ -223,6 +223,7 @@ fn reason(state: &WorkerState) -> String {
             | Cause::Ending { .. }
             | Cause::DiskFull { .. }
             | Cause::MemoryPressure { .. }
+            | Cause::Quota { .. }
             | Cause::Unsaved { .. }),
         ) => cause.brief(state.status),
     }
@@ -293,6 +294,7 @@ fn is_retried(state: &WorkerState) -> bool {
                 | Cause::DiskFull { .. }
                 | Cause::Unsaved { .. }
                 | Cause::MemoryPressure { .. }
+                | Cause::Quota { .. }
         )
     ) || state.status == Status::Unreachable
 }

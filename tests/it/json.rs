@@ -22,7 +22,7 @@ fn schemas() -> Schema {
 }
 
 /// Each verb, and the definition of what it prints. A verb of `LINES` prints one object on each line.
-const VERBS: [(&str, &str); 36] = [
+const VERBS: [(&str, &str); 37] = [
     ("clean", "clean"),
     ("config show", "config_show"),
     ("daemon status", "daemon_status"),
@@ -34,6 +34,7 @@ const VERBS: [(&str, &str); 36] = [
     ("loop", "loop"),
     ("ls", "ls"),
     ("peek", "peek"),
+    ("quota", "quota"),
     ("ralph approve", "ralph_approve"),
     ("ralph archive", "ralph_archive"),
     ("ralph clean", "ralph_clean"),
@@ -231,6 +232,7 @@ fn verbs_that_change_nothing(seen: &mut Seen<'_>) {
         "hooks status",
         "daemon status",
         "config show",
+        "quota",
     ];
     for verb in without_name {
         seen.run(verb, &[], if verb == "doctor" { seen.world.swarm(&["doctor"]).code.unwrap() } else { 0 });

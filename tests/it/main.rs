@@ -57,6 +57,7 @@ mod predecessor;
 mod promises;
 mod prompts;
 mod protocol;
+mod quota;
 mod raised;
 mod ralph;
 mod ralph_errors;

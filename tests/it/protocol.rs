@@ -13,8 +13,8 @@ use swarm::error::ErrorCode;
 use swarm::protocol::{
     Answered, Approved, AttachView, Call, Changed, Cleaned, ClientHello, DaemonHello, DaemonStopped,
     DaemonView, DiffView, Empty, Forgotten, HoldChanged, HookHeard, Killed, Lines, Listing, MorningView,
-    NextNotification, Peeked, RalphView, Report, Request, Response, Restored, Sent, Snapshot, Spawned,
-    WorkerView,
+    NextNotification, Peeked, QuotaLifted, QuotaView, RalphView, Report, Request, Response, Restored, Sent,
+    Snapshot, Spawned, WorkerView,
 };
 use swarm_state::notice::Entry;
 
@@ -56,6 +56,8 @@ fn check_answer(method: &str, answer: &Value) {
         "Listing" => same_part::<Listing>(answer),
         "NextNotification" => same_part::<NextNotification>(answer),
         "Peeked" => same_part::<Peeked>(answer),
+        "QuotaLifted" => same_part::<QuotaLifted>(answer),
+        "QuotaView" => same_part::<QuotaView>(answer),
         "RalphView" => same_part::<RalphView>(answer),
         "Report" => same_part::<Report>(answer),
         "HoldChanged" => same_part::<HoldChanged>(answer),

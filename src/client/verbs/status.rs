@@ -14,7 +14,7 @@ use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::json;
 use crate::client::verbs::status_tmux;
-use crate::client::worker::{age, is_loop, iteration, local_time, situation, story};
+use crate::client::worker::{age, is_loop, iteration, local_time, reset, situation, story};
 use crate::error::Error;
 use crate::out::CommandResult;
 use crate::out::{Color, Out};
@@ -46,10 +46,9 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     let mut lines =
         vec![format!("{}: {}", worker.name, out.paint(color(worker.status), worker.status.as_str()))];
     let mut say = |key: &str, value: String| lines.push(format!("  {key:<10} {}", printable(&value)));
-    if let Some(reason) = &worker.reason {
-        say("reason", reason.clone());
-    }
+    worker.reason.iter().for_each(|reason| say("reason", reason.clone()));
     held(worker).into_iter().for_each(|text| say("held", text));
+    reset(worker.cause.as_ref()).into_iter().for_each(|reset| say("goes on", reset));
     worker.requests.iter().flat_map(answer::lines).for_each(|line| say("request", line));
     if is_loop(worker) {
         say("iteration", iteration(worker));

@@ -27,6 +27,7 @@ impl Worker {
             hold: Hold::default(),
             greeted: Run::default(),
             reachable: true,
+            account_park: None,
         }
     }
 
@@ -64,6 +65,8 @@ impl Worker {
             since: None,
             outages: 0,
             outage: None,
+            park: None,
+            lifted_until: None,
             total_outages: 0,
             outage_seconds: 0,
             outage_since: None,

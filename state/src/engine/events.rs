@@ -6,6 +6,7 @@ use super::{Edits, HookSignal, Presence};
 use crate::gates::Verdict;
 use crate::model::{Exit, Run};
 use crate::notice::{Entry, PauseBy};
+use crate::quota::Park;
 use crate::screen::{Blocked, Reading};
 
 /// Why a run could not be started.
@@ -48,6 +49,8 @@ pub enum Event {
     Edited(Edits),
     /// The deadline has passed. Harmless at any other time.
     Tick,
+    /// The loops of the agent's account are parked until a reset, or no longer.
+    Quota(Option<Park>),
     /// tmux answers, or no longer does.
     Reachable(bool),
     /// The run's pane is up.

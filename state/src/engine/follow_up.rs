@@ -151,13 +151,17 @@ impl Worker {
             self.phase = Phase::Parked;
             return Some(vec![Effect::Persist]);
         }
-        self.wait_for_release(now)
+        self.wait_for_release(now).or_else(|| self.park(now))
     }
 
     /// A held worker starts its next run when it is released.
     fn wait_for_release(&mut self, now: Now) -> Option<Vec<Effect>> {
         if !self.is_held() {
             return None;
+        }
+        if let Some(ralph) = self.ralph.as_mut().filter(|ralph| ralph.park.is_some()) {
+            // The release decides again whether the account is parked.
+            (ralph.outage, ralph.park) = (None, None);
         }
         self.phase = Phase::BackingOff { until: now.mono, delay: Duration::ZERO };
         Some(vec![Effect::Persist])
@@ -191,7 +195,7 @@ impl Worker {
             ralph.iteration_started = Some(now.wall);
             ralph.started_mono = now.mono;
             ralph.held = Duration::ZERO;
-            (ralph.outage, ralph.detail) = (None, None);
+            (ralph.outage, ralph.park, ralph.detail) = (None, None, None);
             (ralph.unseen, ralph.tries_spent) = (false, false);
             (ralph.cannot_check, ralph.story_stuck) = (None, None);
             let (iteration, max) = (ralph.iteration, ralph.max_iterations);

@@ -210,7 +210,12 @@ impl Worker {
             effects.extend(self.stop(reason));
             return Some(effects);
         }
-        effects.push(Effect::Notify(Entry::Outage { iteration, message, wait: wait.as_secs() }));
+        effects.push(Effect::Notify(Entry::Outage {
+            iteration,
+            message,
+            wait: wait.as_secs(),
+            parked: false,
+        }));
         effects.push(Effect::Persist);
         self.phase =
             if paused { Phase::Parked } else { Phase::BackingOff { until: now.after(wait), delay: wait } };

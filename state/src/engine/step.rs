@@ -23,6 +23,7 @@ impl Worker {
             Event::Present(presence) => self.present(presence, now),
             Event::Edited(edits) => self.edited(edits),
             Event::Tick => self.tick(now),
+            Event::Quota(park) => self.quota(park, now),
             Event::Reachable(reachable) => self.reached(reachable, now),
             Event::Up(run) if run == self.run => self.up(now),
             Event::SpawnFailed(run, error) if run == self.run => self.spawn_failed(error, now),
@@ -108,6 +109,11 @@ impl Worker {
         ralph.stalls = 0;
         // The person may know that the outage has ended: the limit is reset, or the login is done.
         ralph.outages = 0;
+        // For this loop the limit of the account no longer counts until its reset.
+        let park = ralph.park.as_ref().or(self.account_park.as_ref());
+        if let (Phase::BackingOff { .. }, Some(park)) = (&self.phase, park) {
+            ralph.lifted_until = Some(park.until);
+        }
         let over = (ralph.iteration > ralph.max_iterations).then(|| ralph.out_of_iterations());
         let mut effects = vec![Effect::Persist, Effect::Notify(Entry::Resumed)];
         self.restart_question_timer(now);

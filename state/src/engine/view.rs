@@ -5,6 +5,7 @@ use crate::cause::Cause;
 use crate::model::{LoopStatus, Status};
 use crate::notice::{Entry, PauseBy, StopReason};
 use crate::outage::Outage;
+use crate::quota::Park;
 
 impl Worker {
     /// The worker's status.
@@ -118,20 +119,7 @@ impl Worker {
                 Some(Cause::Stopped { reason: reason.clone(), failure })
             }
             Phase::Lost => Some(Cause::Lost),
-            Phase::BackingOff { delay, .. } => {
-                let retry_seconds = delay.as_secs();
-                let restart = || Some(Cause::Restart { text: self.restarts.as_ref()?.reason()? });
-                let outage = || {
-                    let Outage { kind, message, until } = self.outage()?.clone();
-                    Some(Cause::Outage { outage: kind, message, until, retry_seconds })
-                };
-                let backoff = || {
-                    let ralph = self.ralph.as_ref()?;
-                    let (failures, max_failures) = (ralph.failures, ralph.budgets.max_failures);
-                    Some(Cause::Backoff { retry_seconds, failure: self.failure(), failures, max_failures })
-                };
-                restart().or_else(outage).or_else(backoff)
-            }
+            Phase::BackingOff { delay, .. } => self.wait_cause(delay.as_secs()),
             Phase::Ending { why, .. } => Some(Cause::Ending { why: *why }),
             Phase::Idle
             | Phase::Spawning { .. }
@@ -161,6 +149,25 @@ impl Worker {
                 trouble.or_else(paused)
             }
         }
+    }
+
+    /// Why the worker waits for its next run, which it starts `retry_seconds` after the last one.
+    fn wait_cause(&self, retry_seconds: u64) -> Option<Cause> {
+        let restart = || Some(Cause::Restart { text: self.restarts.as_ref()?.reason()? });
+        let quota = || {
+            let Park { account, limit, used, until } = self.ralph.as_ref()?.park.clone()?;
+            Some(Cause::Quota { account, window: limit, used, until })
+        };
+        let outage = || {
+            let Outage { kind, message, until } = self.outage()?.clone();
+            Some(Cause::Outage { outage: kind, message, until, retry_seconds })
+        };
+        let backoff = || {
+            let ralph = self.ralph.as_ref()?;
+            let (failures, max_failures) = (ralph.failures, ralph.budgets.max_failures);
+            Some(Cause::Backoff { retry_seconds, failure: self.failure(), failures, max_failures })
+        };
+        restart().or_else(quota).or_else(outage).or_else(backoff)
     }
 
     /// Why the current or last iteration failed; `None` when it did not.

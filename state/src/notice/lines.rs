@@ -125,9 +125,9 @@ impl Entry {
                 vec![format!("[CHECK] iteration {iteration} not done: {}", missing.join("; "))]
             }
             Self::GatesHeld { iteration } => vec![format!("[CHECK] iteration {iteration} every gate holds")],
-            Self::Outage { iteration, message, wait } => {
-                let wait = duration(*wait, "");
-                vec![format!("[WAIT] iteration {iteration} is done again after {wait}: {message}")]
+            Self::Outage { iteration, message, wait, parked } => {
+                let (wait, does) = (duration(*wait, ""), if *parked { "starts" } else { "is done again" });
+                vec![format!("[WAIT] iteration {iteration} {does} after {wait}: {message}")]
             }
             Self::Checked { iteration, check, passed, seconds } => {
                 let (word, took) = (if *passed { "PASS" } else { "FAIL" }, duration(*seconds, ""));

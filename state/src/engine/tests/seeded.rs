@@ -243,6 +243,7 @@ fn of_run(event: Event, run: Run) -> Event {
         | Event::Release
         | Event::Present(_)
         | Event::Tick
+        | Event::Quota(_)
         | Event::Reachable(_) => event,
         Event::Up(_) => Event::Up(run),
         Event::SpawnFailed(_, error) => Event::SpawnFailed(run, error),
@@ -291,7 +292,7 @@ const BUGS: &[(Bug, bool, bool)] = &[
     (Bug::ProbesAlways, true, false),
     (Bug::ForgetsFailures, true, true),
     (Bug::RestartsSuccess, true, true),
-    (Bug::ForgetsBackoff, false, true),
+    (Bug::ForgetsBackoff, true, true),
     (Bug::OutlivesKill, true, true),
     (Bug::ForgetsRun, true, true),
     (Bug::BelievesThePattern, true, false),

@@ -16,6 +16,7 @@ use crate::model::{RestartSpec, RestartWhen, Status};
 use crate::notice::{PauseBy, StopReason};
 use crate::outage::{self, MAX_OUTAGE_TRIES, Outage};
 use crate::promise::Claim;
+use crate::quota::Park;
 
 /// Anything that a hook may tell.
 fn hook_signal(arg: u8) -> HookSignal {
@@ -142,6 +143,7 @@ impl Monitor {
             | Event::Release
             | Event::Present(_)
             | Event::Tick
+            | Event::Quota(_)
             | Event::Reachable(_)
             | Event::Screen(..)
             | Event::Quiet(_)
@@ -485,6 +487,8 @@ impl Op {
             29 if arg < 192 => Event::Present(Presence::Attached),
             29 => Event::Present(Presence::Away(RELEASE_DELAY)),
             30..=34 => Event::Judged(run, self.verdict()),
+            35 if arg < 8 => Event::Quota(None),
+            35 if arg < 24 => Event::Quota(Some(self.park())),
             _ => Event::Tick,
         }
     }
@@ -517,6 +521,11 @@ impl Op {
             moved: [None, Some(true), Some(false)][usize::from(arg / 7 % 3)],
             ..Verdict::default()
         }
+    }
+
+    fn park(self) -> Park {
+        let until = at(0).wall + TimeDelta::seconds(i64::from(self.arg) * 8);
+        Park { account: "a".into(), limit: "l".into(), used: 92, until }
     }
 
     fn exit(self) -> Exit {
@@ -646,6 +655,7 @@ fn what_is_on_disk_is_the_worker() {
             let text = serde_json::to_string(&worker).unwrap();
             let mut back: Worker = serde_json::from_str(&text).unwrap();
             back.reachable = worker.reachable;
+            back.account_park.clone_from(&worker.account_park);
             if let (Some(back), Some(restarts)) = (&mut back.restarts, &worker.restarts) {
                 back.watched = restarts.watched;
             }
