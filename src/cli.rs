@@ -84,8 +84,8 @@ Workers (one agent in one tmux window each):
   ls           List workers
   status       Show a worker's state         quota          Show usage limits
   peek         Print a worker's screen       logs           Print its output
-  send         Type text into a worker       hold           Leave it to you
-  answer       Answer an agent's question    release        End the hold
+  send         Type text into a worker       hold           Take it over
+  answer       Answer an agent's question    release        Give it back
   ui           Show all workers and act on them, full screen
   attach       Open a worker's window        interrupt      Press Ctrl-C
   wait         Wait until workers reach a state
