@@ -32,6 +32,7 @@ mod notifying;
 mod output;
 mod pages;
 mod panes;
+mod parks;
 mod pressure;
 mod quotas;
 mod removals;
