@@ -3,9 +3,11 @@
 //! All paths are absolute and, as far as they exist, free of symbolic links, so that one directory reached in two
 //! ways is one swarm. Only [`Paths::prepare_sockets`] creates anything: the directory of a socket.
 //!
-//! A Unix socket's path holds at most [`SOCKET_PATH_MAX`] bytes. Below a longer root, the sockets move to
-//! `/tmp/swarm-UID/HASH.sock`, where HASH is a hash of the root, so that two roots never share a socket. They do not
-//! move to `XDG_RUNTIME_DIR`: a login over ssh may lack it, and client and daemon must find the same socket.
+//! A Unix socket's path holds at most [`SOCKET_PATH_MAX`] bytes, and a socket works on one host only. Below a longer
+//! root, or one on a network file system, the sockets move to `/tmp/swarm-UID/HASH.sock`, where HASH is a hash of the
+//! root, so that two roots never share a socket. They do not move to a directory that a variable names, such as
+//! `XDG_RUNTIME_DIR` or `SLURM_TMPDIR`: a login over ssh and a hook may lack it, and client and daemon must find the
+//! same socket. `/run/user/UID` is removed at the last logout, so it is used only if `/tmp` lies on a network too.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -18,6 +20,7 @@ use swarm_state::model::{Run, WorkerName};
 use directories::BaseDirs;
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::file_system;
 
 /// The longest path of a Unix socket, in bytes, without the closing NUL.
 #[cfg(target_os = "linux")]
@@ -33,6 +36,8 @@ pub(crate) const OWN_DIRECTORY: &str = "set SWARM_DIR to a directory that belong
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
     root: PathBuf,
+    /// Other hosts can use the root too.
+    shared: bool,
 }
 
 impl Paths {
@@ -63,12 +68,24 @@ impl Paths {
 
     /// The paths below `root`.
     pub fn new(root: PathBuf) -> Self {
-        Self { root: resolve(&root) }
+        let root = resolve(&root);
+        let shared = file_system::is_network(&root) || root.join(file_system::SHARED_MARK).exists();
+        Self { root, shared }
+    }
+
+    /// Whether several hosts can use the directory at once: it lies on a network file system, or has a file `shared`.
+    pub fn is_shared(&self) -> bool {
+        self.shared
     }
 
     /// swarm's directory; mode 0700.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The place of a socket of an earlier swarm, which put it on a network file system; `None` for another root.
+    pub fn earlier_socket(&self) -> Option<PathBuf> {
+        self.shared.then(|| self.root.join("swarm.sock"))
     }
 
     /// The daemon's socket.
@@ -262,17 +279,36 @@ impl Paths {
                 _ => private_dir(&self.root)?,
             }
         }
+        self.keep_earlier_tmux();
         Ok(())
+    }
+
+    /// Links to the tmux server of an earlier swarm, which put its socket on a network file system. Its agents live in
+    /// that server.
+    fn keep_earlier_tmux(&self) {
+        let (earlier, socket) = (self.root.join("tmux.sock"), self.tmux_socket());
+        let answers = || std::os::unix::net::UnixStream::connect(&earlier).is_ok();
+        if self.shared && fs::symlink_metadata(&socket).is_err() && answers() {
+            // Without the link, these workers are lost.
+            drop(std::os::unix::fs::symlink(&earlier, &socket));
+        }
     }
 
     fn socket_named(&self, file: &str, ending: &str) -> PathBuf {
         let path = self.root.join(file);
-        if path.as_os_str().len() <= SOCKET_PATH_MAX {
+        if !self.shared && path.as_os_str().len() <= SOCKET_PATH_MAX {
             return path;
         }
         let uid = nix::unistd::geteuid();
         let hash = fnv1a(self.root.as_os_str());
-        PathBuf::from(format!("/tmp/swarm-{uid}/{hash:032x}.{ending}"))
+        let of_user = Path::new("/run/user").join(uid.to_string());
+        let run = || file_system::is_network(Path::new("/tmp")) && of_user.is_dir();
+        let dir = if self.shared && run() {
+            of_user.join("swarm")
+        } else {
+            PathBuf::from(format!("/tmp/swarm-{uid}"))
+        };
+        dir.join(format!("{hash:032x}.{ending}"))
     }
 }
 

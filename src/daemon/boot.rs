@@ -9,6 +9,8 @@ use std::path::Path;
 use swarm_state::engine::{Event, Phase, Worker};
 use swarm_state::format::Record;
 use swarm_state::model::{Pane, Run, WorkerName};
+use swarm_state::notice::Entry;
+use swarm_state::owner::{Kinship, Machine};
 use swarm_state::reconcile::{self, RunEvidence};
 use swarm_state::spec::WorkerSpec;
 
@@ -21,7 +23,7 @@ use crate::daemon::views;
 use crate::error::{Error, Result};
 use crate::store::{Mark, Problem, RalphRead};
 use crate::tmux::PaneRow;
-use crate::{checks, loops, procs, wrapper};
+use crate::{checks, loops, owner, procs, wrapper};
 
 /// The label of a worker whose record is gone.
 pub(crate) const RECORD_LOST: &str = "record-lost";
@@ -164,7 +166,11 @@ impl Supervisor {
             drop(slot.step(event, self.now()));
         }
         slot.origin.started = record.started;
-        slot.pane = record.pane;
+        slot.origin.lost_with = record.lost_with;
+        slot.elsewhere =
+            record.machine.filter(|machine| !foreign && owner::here().kinship(machine) != Kinship::Here);
+        // Its ids are those of another machine.
+        slot.pane = record.pane.filter(|_| slot.elsewhere.is_none());
         slot.worktree = record.worktree.or_else(|| {
             let wanted = slot.spec.worktree.as_ref();
             wanted.and_then(|_| self.store.noted_worktree(&name, slot.engine.run()))
@@ -250,6 +256,47 @@ impl Supervisor {
         }
     }
 
+    /// Ends the run of a worker whose record was written on another machine, or before the last boot. Nothing here is
+    /// matched with its process ids. Its files are shared: an exit that its wrapper recorded counts.
+    fn end_run_elsewhere(&mut self, name: &WorkerName, machine: &Machine) {
+        let Some(slot) = self.slots.get_mut(name) else { return };
+        let (run, dir) = (slot.engine.run(), slot.driver.context.run_dir(slot.engine.run()));
+        let record = wrapper::read_exit(&dir);
+        // A wrapper that has not read its launch file does not find it any more.
+        let withdrawn = wrapper::withdraw_launch(&dir);
+        let seen = RunEvidence {
+            recorded: record.as_ref().map(exit::exit_of),
+            unstarted: record.as_ref().is_some_and(|record| record.helper),
+            closed_under_it: record.as_ref().is_some_and(|record| record.hup),
+            started: !withdrawn || wrapper::started(&dir).is_some(),
+            unread: !wrapper::has_read_launch(&dir),
+            same_server: Some(false),
+            ..RunEvidence::default()
+        };
+        let event = match slot.engine.phase() {
+            Phase::Idle => Some(Event::Start),
+            _ => reconcile::finding(&slot.engine, seen),
+        };
+        let Some(event) = event else { return };
+        tracing::info!(worker = %name, host = machine.host, ?seen, ?event, "its run was on another machine");
+        if matches!(event, Event::ServerLost(_)) {
+            let here = owner::here();
+            let message = match here.kinship(machine) {
+                Kinship::Rebooted => format!("run {run} is lost: {} was started again", here.host),
+                Kinship::Here | Kinship::SameKernel | Kinship::Away => {
+                    slot.origin.lost_with = Some(machine.host.clone());
+                    format!("run {run} is lost: the host {} was replaced by {}", machine.host, here.host)
+                }
+            };
+            self.notify(name, Entry::Warning { message });
+        }
+        if matches!(event, Event::NeverStarted(_) | Event::SpawnFailed(..)) {
+            let socket = self.slots.get(name).and_then(|slot| slot.spec.tmux_socket.clone());
+            return self.step_unstarted(&socket, name, run, event);
+        }
+        self.step(name, event);
+    }
+
     fn reconcile_each<'a>(
         &mut self,
         names: impl Iterator<Item = &'a WorkerName>,
@@ -259,6 +306,11 @@ impl Supervisor {
     ) {
         for name in names {
             let Some(slot) = self.slots.get_mut(name) else { continue };
+            if let Some(machine) = slot.elsewhere.take() {
+                slot.reconciled = true;
+                self.end_run_elsewhere(name, &machine);
+                continue;
+            }
             let run = slot.engine.run();
             let row = own_row(slot, found);
             if row.is_none() && !launch_is_settled(slot, found, look) {

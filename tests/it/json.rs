@@ -64,7 +64,7 @@ const VERBS: [(&str, &str); 36] = [
 const LINES: [&str; 7] = ["clean", "events", "kill", "ralph pause", "ralph resume", "send", "wait"];
 
 /// Verbs that print nothing that a program would read.
-const WITHOUT_JSON: [&str; 25] = [
+const WITHOUT_JSON: [&str; 26] = [
     "allow",
     "answer",
     "attach",
@@ -75,6 +75,7 @@ const WITHOUT_JSON: [&str; 25] = [
     "daemon run",
     "daemon start",
     "daemon stop",
+    "daemon take-over",
     "demo",
     "eof",
     "hooks install",

@@ -131,7 +131,8 @@ fn refusals_keep_their_shape_and_words() {
             | ErrorCode::System
             | ErrorCode::Internal
             | ErrorCode::Usage
-            | ErrorCode::Sandbox => {}
+            | ErrorCode::Sandbox
+            | ErrorCode::OtherHost => {}
         }
     }
     assert_eq!(codes.len(), 11);

@@ -347,7 +347,8 @@ impl World {
 
     /// The daemon's pid, when one runs.
     pub(crate) fn daemon_pid(&self) -> Option<u32> {
-        let pid: u32 = fs::read_to_string(self.swarm_dir().join("daemon.lock")).ok()?.trim().parse().ok()?;
+        let lock = fs::read_to_string(self.swarm_dir().join("daemon.lock")).ok()?;
+        let pid: u32 = lock.lines().next()?.trim().parse().ok()?;
         is_alive(pid).then_some(pid)
     }
 

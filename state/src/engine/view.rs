@@ -92,7 +92,7 @@ impl Worker {
                 let failure = if is_silent { self.failure() } else { given_up };
                 Some(Cause::Stopped { reason: reason.clone(), failure })
             }
-            Phase::Lost => Some(Cause::Lost),
+            Phase::Lost => Some(Cause::Lost { host: None }),
             Phase::BackingOff { delay, .. } => {
                 let retry_seconds = delay.as_secs();
                 let restart = || Some(Cause::Restart { text: self.restarts.as_ref()?.reason()? });
