@@ -16,6 +16,7 @@ mod clock;
 mod crash;
 mod directory_watch;
 mod effects;
+mod elsewhere;
 mod event_log;
 pub(crate) mod helper;
 mod inputs;

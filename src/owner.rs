@@ -4,24 +4,24 @@
 //! it replaces the owner. `swarm_state::owner` decides. Not here: the lock itself ([`crate::store::DaemonLock`]).
 
 use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::OnceLock;
 
 use fs2::FileExt;
-use swarm_state::owner::{BatchJob, LockFacts, Machine, Owner, Ownership, decide};
+use swarm_state::owner::{BatchJob, DirectoryOwner, LockFacts, MachineId, Ownership, decide};
 
 use crate::error::{Error, ErrorCode, Result};
-use crate::files::write_atomic;
+use crate::files::sync_dir;
 use crate::paths::Paths;
 
 /// The largest lock file that is read.
 const MAX_LOCK_BYTES: u64 = 4096;
 
 /// This machine. A change of the host name after the start of this process is not seen.
-pub(crate) fn here() -> &'static Machine {
-    static HERE: OnceLock<Machine> = OnceLock::new();
+pub(crate) fn here() -> &'static MachineId {
+    static HERE: OnceLock<MachineId> = OnceLock::new();
     HERE.get_or_init(|| {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
@@ -29,7 +29,7 @@ pub(crate) fn here() -> &'static Machine {
         // A number that the kernel gives each namespace, as in `pid:[4026531836]`.
         let pids = std::fs::read_link("/proc/self/ns/pid").ok();
         let pids = pids.map(|link| link.to_string_lossy().chars().filter(char::is_ascii_digit).collect());
-        Machine { host, boot, pids }
+        MachineId { host, boot, pids }
     })
 }
 
@@ -41,19 +41,19 @@ pub(crate) fn own_job() -> Option<BatchJob> {
 }
 
 /// This process as an owner.
-pub(crate) fn this_process() -> Owner {
-    Owner { pid: std::process::id(), machine: Some(here().clone()), job: own_job(), left: None }
+pub(crate) fn this_process() -> DirectoryOwner {
+    DirectoryOwner { pid: std::process::id(), machine: Some(here().clone()), job: own_job(), left: None }
 }
 
 /// Reads the owner from an open lock file.
-pub(crate) fn read(file: &File) -> Option<Owner> {
+pub(crate) fn read(file: &File) -> Option<DirectoryOwner> {
     let mut text = String::new();
     file.take(MAX_LOCK_BYTES).read_to_string(&mut text).ok()?;
-    Owner::parse(&text)
+    DirectoryOwner::parse(&text)
 }
 
-/// What may be done with a directory, as its lock file shows; the owner, and how the start of a daemon would end.
-pub(crate) fn look(paths: &Paths) -> (Option<Owner>, Ownership) {
+/// The owner of a directory by its lock file, and the decision about a daemon that would start now.
+pub(crate) fn look(paths: &Paths) -> (Option<DirectoryOwner>, Ownership) {
     let Ok(file) = File::open(paths.lock()) else { return (None, Ownership::Mine) };
     // This shared lock is released at once. A daemon that starts at this moment retries.
     let held = FileExt::try_lock_shared(&file).is_err();
@@ -74,7 +74,7 @@ pub(crate) fn elsewhere(paths: &Paths) -> Option<Error> {
 }
 
 /// The error for a directory that belongs to a daemon on another host.
-pub(crate) fn refusal(paths: &Paths, owner: &Owner, ownership: Ownership) -> Error {
+pub(crate) fn refusal(paths: &Paths, owner: &DirectoryOwner, ownership: Ownership) -> Error {
     let who = owner.describe();
     let state = match (ownership, owner.left) {
         (Ownership::Ask, Some(left)) => {
@@ -86,7 +86,7 @@ pub(crate) fn refusal(paths: &Paths, owner: &Owner, ownership: Ownership) -> Err
     };
     let message = format!("'{}' belongs to {who}{state}", paths.root().display());
     let hint = match &owner.machine {
-        Some(Machine { host, .. }) => {
+        Some(MachineId { host, .. }) => {
             format!("ssh {host} swarm ls; if {host} is gone for good: swarm daemon take-over")
         }
         None => "if no other host runs a daemon for it: swarm daemon take-over".to_owned(),
@@ -99,14 +99,29 @@ pub(crate) fn refusal(paths: &Paths, owner: &Owner, ownership: Ownership) -> Err
 ///
 /// # Errors
 /// When the owner has changed, or the file cannot be written.
-pub(crate) fn replace(paths: &Paths, former: &Owner) -> Result<()> {
+pub(crate) fn replace(paths: &Paths, former: &DirectoryOwner) -> Result<()> {
     if look(paths).0.as_ref() != Some(former) {
         let message = format!("the owner of '{}' has changed", paths.root().display());
         return Err(Error::new(ErrorCode::Conflict, message).hint("swarm daemon take-over"));
     }
-    let text = this_process().format();
-    write_atomic(&paths.lock(), text.as_bytes())
-        .map_err(|e| Error::system(format!("cannot write '{}'", paths.lock().display()), e))
+    write_anew(paths).map_err(|e| Error::system(format!("cannot write '{}'", paths.lock().display()), e))
+}
+
+/// Replaces the lock file. The temporary file has a name of this machine, since process ids of two hosts can be equal.
+fn write_anew(paths: &Paths) -> std::io::Result<()> {
+    let MachineId { host, boot, pids } = here();
+    let all =
+        [host.as_str(), boot.as_deref().unwrap_or_default(), pids.as_deref().unwrap_or_default()].concat();
+    let own: String = all.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
+    let temporary = paths.root().join(format!("daemon.lock.{own}.{}", std::process::id()));
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    let written = file.write_all(this_process().format().as_bytes()).and_then(|()| file.sync_all());
+    let replaced = written.and_then(|()| std::fs::rename(&temporary, paths.lock()));
+    if replaced.is_err() {
+        let _ = std::fs::remove_file(&temporary);
+    }
+    replaced.and_then(|()| sync_dir(paths.root()))
 }
 
 /// Whether the file at `path` is still the open `file` and names no other machine. Opening the path makes a network

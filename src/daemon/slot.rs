@@ -9,7 +9,7 @@ use swarm_state::engine::{Edits, Effect, Event, Now, Phase, Policy, Worker};
 use swarm_state::format::{FORMAT, Legacy, Metadata, RalphFile, Record, StatusSince};
 use swarm_state::model::{Pane, PromptVia, Run, Status, Worktree};
 use swarm_state::notice::{Entry, PauseBy};
-use swarm_state::owner::Machine;
+use swarm_state::owner::MachineId;
 use swarm_state::spec::{Prompt, WorkerSpec};
 use swarm_state::tasks::IterationMode;
 use swarm_state::tasks::gate::TaskTurn;
@@ -93,7 +93,7 @@ pub(crate) struct Slot {
     /// False until the saved state was compared with the panes of its tmux server.
     pub(crate) reconciled: bool,
     /// The machine of its current run, if that is not this one. Set until the worker is reconciled.
-    pub(crate) elsewhere: Option<Machine>,
+    pub(crate) elsewhere: Option<MachineId>,
     pub(crate) busy: BusyList,
     pub(crate) waiting: Waiting,
     /// The run whose hooks last caused a warning, and how many they have caused.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use fs2::FileExt;
-use swarm_state::owner::{LockFacts, Owner, Ownership, decide};
+use swarm_state::owner::{DirectoryOwner, LockFacts, Ownership, decide};
 
 use super::failed;
 use crate::error::{Error, ErrorCode, Result};
@@ -115,7 +115,7 @@ impl DaemonLock {
         }
         let text = match agents {
             0 => String::new(),
-            left => Owner { left: Some(left), ..owner::this_process() }.format(),
+            left => DirectoryOwner { left: Some(left), ..owner::this_process() }.format(),
         };
         // On another host, the directory then looks as after a crash.
         drop(self.write(&text));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The place in which a daemon runs: process ids are comparable within one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Machine {
+pub struct MachineId {
     /// The host name.
     pub host: String,
     /// The id of the boot. Absent on systems without one.
@@ -32,7 +32,7 @@ pub enum Kinship {
     Away,
 }
 
-impl Machine {
+impl MachineId {
     /// How `other` relates to this machine.
     pub fn kinship(&self, other: &Self) -> Kinship {
         let same_host = self.host == other.host;
@@ -62,11 +62,11 @@ pub struct BatchJob {
 
 /// The content of the lock file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner {
+pub struct DirectoryOwner {
     /// The daemon's process id.
     pub pid: u32,
     /// Its machine. Absent in a file of an earlier swarm.
-    pub machine: Option<Machine>,
+    pub machine: Option<MachineId>,
     /// The job in which the daemon runs.
     pub job: Option<BatchJob>,
     /// The number of agents that the daemon left running when it stopped in order. Absent while it runs, and after
@@ -74,7 +74,7 @@ pub struct Owner {
     pub left: Option<u32>,
 }
 
-impl Owner {
+impl DirectoryOwner {
     /// Parses a lock file. An empty file, as an orderly stop without agents leaves it, has no owner; neither has one
     /// that does not start with a process id.
     pub fn parse(text: &str) -> Option<Self> {
@@ -91,7 +91,7 @@ impl Owner {
         let number = |key| value(key).and_then(|value| value.parse::<u32>().ok());
         Some(Self {
             pid,
-            machine: text("host").map(|host| Machine { host, boot: text("boot"), pids: text("pids") }),
+            machine: text("host").map(|host| MachineId { host, boot: text("boot"), pids: text("pids") }),
             job: text("job").map(|id| BatchJob { id, restarts: number("restarts").unwrap_or(0) }),
             left: number("left"),
         })
@@ -118,7 +118,7 @@ impl Owner {
     }
 
     /// Whether this names a machine other than `here`.
-    pub fn is_elsewhere(&self, here: &Machine) -> bool {
+    pub fn is_elsewhere(&self, here: &MachineId) -> bool {
         self.machine.as_ref().is_some_and(|machine| here.kinship(machine) != Kinship::Here)
     }
 
@@ -160,7 +160,12 @@ pub enum Ownership {
 }
 
 /// Decides whether a daemon may start on `here`. `job` is the job in which it would run.
-pub fn decide(owner: Option<&Owner>, here: &Machine, job: Option<&BatchJob>, facts: LockFacts) -> Ownership {
+pub fn decide(
+    owner: Option<&DirectoryOwner>,
+    here: &MachineId,
+    job: Option<&BatchJob>,
+    facts: LockFacts,
+) -> Ownership {
     let LockFacts { held, shared, job_is_gone } = facts;
     let Some(owner) = owner else {
         return if held { Ownership::Live } else { Ownership::Mine };
@@ -221,13 +226,13 @@ pub fn is_network(magic: u64, kind: Option<&str>) -> bool {
 mod tests {
     use super::*;
 
-    fn machine(host: &str, boot: &str, pids: &str) -> Machine {
+    fn machine(host: &str, boot: &str, pids: &str) -> MachineId {
         let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        Machine { host: host.to_owned(), boot: given(boot), pids: given(pids) }
+        MachineId { host: host.to_owned(), boot: given(boot), pids: given(pids) }
     }
 
-    fn owner(machine: Option<Machine>) -> Owner {
-        Owner { pid: 42, machine, job: None, left: None }
+    fn owner(machine: Option<MachineId>) -> DirectoryOwner {
+        DirectoryOwner { pid: 42, machine, job: None, left: None }
     }
 
     #[test]
@@ -239,12 +244,12 @@ mod tests {
             (Some(machine("node1", "", "")), job(0), Some(2)),
             (Some(machine("node1", "b1", "")), job(3), None),
         ] {
-            let owner = Owner { pid: 42, machine, job, left };
+            let owner = DirectoryOwner { pid: 42, machine, job, left };
             let text = owner.format();
             assert!(text.starts_with("42\n"), "{text}");
-            assert_eq!(Owner::parse(&text), Some(owner), "{text}");
+            assert_eq!(DirectoryOwner::parse(&text), Some(owner), "{text}");
         }
-        let full = Owner { job: job(1), ..owner(Some(machine("node1", "b1", "9"))) };
+        let full = DirectoryOwner { job: job(1), ..owner(Some(machine("node1", "b1", "9"))) };
         assert_eq!(full.format(), "42\nhost=node1\nboot=b1\npids=9\njob=7\nrestarts=1\n");
     }
 
@@ -261,7 +266,7 @@ mod tests {
             ("42\nhost=\nboot=b\n", Some(owner(None))),
             ("42\nfuture=1\nhost=n=1\nboot=b\n", Some(owner(Some(machine("n=1", "b", ""))))),
         ] {
-            assert_eq!(Owner::parse(text), wanted, "{text:?}");
+            assert_eq!(DirectoryOwner::parse(text), wanted, "{text:?}");
         }
         let broken = owner(Some(machine("a\nleft=1", "b", "")));
         assert_eq!(broken.format(), "42\nhost=aleft=1\nboot=b\n");
@@ -292,7 +297,8 @@ mod tests {
         use Ownership::{Ask, Live, Mine, OtherHost, Replaceable};
         let own = machine("a", "b1", "1");
         let job = |id: &str, restarts| Some(BatchJob { id: id.to_owned(), restarts });
-        let in_job = |restarts| Owner { job: job("7", restarts), ..owner(Some(machine("x", "b2", "1"))) };
+        let in_job =
+            |restarts| DirectoryOwner { job: job("7", restarts), ..owner(Some(machine("x", "b2", "1"))) };
         // The answers: free and local, free and shared, held and local, held and shared.
         let rows = [
             ("no owner", None, [Mine, Mine, Live, Live]),
@@ -316,7 +322,7 @@ mod tests {
             ),
             (
                 "another host that left agents",
-                Some(Owner { left: Some(2), ..owner(Some(machine("x", "b2", "1"))) }),
+                Some(DirectoryOwner { left: Some(2), ..owner(Some(machine("x", "b2", "1"))) }),
                 [Replaceable, Ask, OtherHost, OtherHost],
             ),
             ("a job on another host", Some(in_job(0)), [Replaceable, Ask, OtherHost, OtherHost]),

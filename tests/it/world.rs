@@ -348,7 +348,10 @@ impl World {
     /// The daemon's pid, when one runs.
     pub(crate) fn daemon_pid(&self) -> Option<u32> {
         let lock = fs::read_to_string(self.swarm_dir().join("daemon.lock")).ok()?;
-        let pid: u32 = lock.lines().next()?.trim().parse().ok()?;
+        // In another process namespace, the number means another process.
+        let own = fs::read_link("/proc/self/ns/pid").ok()?.display().to_string();
+        let is_own = |line: &str| line.strip_prefix("pids=").is_none_or(|id| own.contains(id));
+        let pid: u32 = lock.lines().next().filter(|_| lock.lines().all(is_own))?.trim().parse().ok()?;
         is_alive(pid).then_some(pid)
     }
 

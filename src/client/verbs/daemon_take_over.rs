@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use swarm_state::cause::Cause;
 use swarm_state::notice::counted;
-use swarm_state::owner::{Owner, Ownership};
+use swarm_state::owner::{DirectoryOwner, Ownership};
 use tokio::time::sleep;
 
 use crate::cli::DaemonTakeOver;
@@ -17,7 +17,7 @@ use crate::client::connect::{self, QUICK_TIMEOUT};
 use crate::client::context::ClientContext;
 use crate::client::daemon::print_started;
 use crate::error::{Error, ErrorCode, Result};
-use crate::out::{CommandResult, Failure};
+use crate::out::CommandResult;
 use crate::owner;
 use crate::paths::Paths;
 use crate::protocol::{Call, Empty, Listing};
@@ -67,7 +67,7 @@ fn runs_here(paths: &Paths, pid: u32) -> Error {
 }
 
 /// Asks a person. Without a terminal, the flag is required.
-fn confirm(ctx: &ClientContext, paths: &Paths, former: &Owner) -> Result<bool> {
+fn confirm(ctx: &ClientContext, paths: &Paths, former: &DirectoryOwner) -> Result<bool> {
     let (dir, who) = (shown(paths), former.describe());
     if !std::io::stdin().is_terminal() {
         let message = format!("'{dir}' belongs to {who}; to take it over without a question, use --yes");
@@ -96,6 +96,6 @@ async fn print_lost(ctx: &ClientContext) -> CommandResult {
         let is_loop = worker.metadata["ralph"] == true;
         format!("  swarm {} {}", command(is_loop), worker.name)
     });
-    ctx.out.lines(&lines.collect::<Vec<_>>()).map_err(Failure::from)?;
+    ctx.out.lines(&lines.collect::<Vec<_>>())?;
     Ok(0)
 }

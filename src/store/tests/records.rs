@@ -191,7 +191,8 @@ fn there_is_one_daemon() {
     let lock = DaemonLock::try_acquire(paths).unwrap().unwrap();
     assert!(DaemonLock::try_acquire(paths).unwrap().is_none());
     assert_eq!(DaemonLock::holder(paths), Some(std::process::id()));
-    assert_eq!(fs::read_to_string(paths.lock()).unwrap(), format!("{}\n", std::process::id()));
+    let text = fs::read_to_string(paths.lock()).unwrap();
+    assert!(text.starts_with(&format!("{}\nhost=", std::process::id())), "{text}");
     assert!(lock.is_current());
     drop(lock);
     // Whatever pid stands there: nobody holds it.
@@ -203,6 +204,10 @@ fn there_is_one_daemon() {
         thread::yield_now();
     }
     let lock = DaemonLock::try_acquire(paths).unwrap().unwrap();
+    lock.release(2);
+    assert!(fs::read_to_string(paths.lock()).unwrap().ends_with("\nleft=2\n"));
+    lock.release(0);
+    assert_eq!(fs::read_to_string(paths.lock()).unwrap(), "");
     fs::remove_dir_all(paths.root()).unwrap();
     assert!(!lock.is_current());
     let second = DaemonLock::try_acquire(paths).unwrap().unwrap();

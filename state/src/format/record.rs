@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::json::{FORMAT, FormatError, need, object, take, to_bytes, value};
 use crate::model::{Pane, Run, Status, WorkerName, Worktree};
-use crate::owner::Machine;
+use crate::owner::MachineId;
 use crate::spec::WorkerSpec;
 
 /// The part of the record that scripts read (with `jq`).
@@ -97,7 +97,7 @@ pub struct Record {
     /// The worker's status, and since when it has it.
     pub status_since: Option<StatusSince>,
     /// The machine of the daemon that wrote it: process ids in it are valid there only.
-    pub machine: Option<Machine>,
+    pub machine: Option<MachineId>,
     /// The host with which the last run was lost.
     pub lost_with: Option<String>,
     /// Keys that are not ours; they survive.
