@@ -6,11 +6,12 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use fs2::FileExt;
-use swarm_state::owner::{BatchJob, DirectoryOwner, LockFacts, MachineId, Ownership, decide};
+use swarm_state::owner::{BatchJob, DirectoryOwner, Kinship, LockFacts, MachineId, Ownership, decide};
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::files::sync_dir;
@@ -52,13 +53,21 @@ pub(crate) fn read(file: &File) -> Option<DirectoryOwner> {
     DirectoryOwner::parse(&text)
 }
 
+/// The facts for the decision about a directory.
+pub(crate) fn facts(paths: &Paths, held: bool, owner: Option<&DirectoryOwner>) -> LockFacts {
+    let machine = owner.and_then(|owner| owner.machine.as_ref());
+    let is_same_kernel = machine.is_some_and(|machine| here().kinship(machine) == Kinship::SameKernel);
+    let tmux_answers = is_same_kernel && UnixStream::connect(paths.tmux_socket()).is_ok();
+    LockFacts { held, shared: paths.is_shared(), tmux_answers, job_is_gone: false }
+}
+
 /// The owner of a directory by its lock file, and the decision about a daemon that would start now.
 pub(crate) fn look(paths: &Paths) -> (Option<DirectoryOwner>, Ownership) {
     let Ok(file) = File::open(paths.lock()) else { return (None, Ownership::Mine) };
     // This shared lock is released at once. A daemon that starts at this moment retries.
     let held = FileExt::try_lock_shared(&file).is_err();
     let owner = read(&file);
-    let facts = LockFacts { held, shared: paths.is_shared(), job_is_gone: false };
+    let facts = facts(paths, held, owner.as_ref());
     let ownership = decide(owner.as_ref(), here(), own_job().as_ref(), facts);
     (owner, ownership)
 }

@@ -44,6 +44,12 @@ impl Paths {
         }
     }
 
+    /// The socket that accepts only reports of hooks, for a process in a sandbox, which may not see where the root lies.
+    pub fn hook_socket_in_sandbox(&self) -> PathBuf {
+        let elsewhere = Self { shared: true, ..self.clone() }.hook_socket();
+        if elsewhere.exists() { elsewhere } else { self.hook_socket() }
+    }
+
     /// The socket of swarm's own tmux server.
     pub fn tmux_socket(&self) -> PathBuf {
         self.socket_named("tmux.sock", "tmux")
@@ -130,6 +136,13 @@ mod tests {
             assert!(!socket.starts_with(shared.root()), "{}", socket.display());
         }
         assert_eq!(shared.earlier_socket(), Some(local.socket()));
+
+        assert_eq!(local.hook_socket_in_sandbox(), local.hook_socket());
+        let hooks = shared.hook_socket_dir();
+        fs::create_dir_all(&hooks).unwrap();
+        fs::write(shared.hook_socket(), "").unwrap();
+        assert_eq!(local.hook_socket_in_sandbox(), shared.hook_socket());
+        fs::remove_dir_all(hooks).unwrap();
     }
 
     #[test]

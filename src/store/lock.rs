@@ -56,7 +56,7 @@ impl DaemonLock {
         let file = options.open(&path).map_err(|e| failed("open", &path, e))?;
         let held = !lock_within(&file, LOCK_TIMEOUT).map_err(|e| failed("lock", &path, e))?;
         let former = owner::read(&file);
-        let facts = LockFacts { held, shared: paths.is_shared(), job_is_gone };
+        let facts = LockFacts { job_is_gone, ..owner::facts(paths, held, former.as_ref()) };
         let ownership = decide(former.as_ref(), owner::here(), owner::own_job().as_ref(), facts);
         match (ownership, &former) {
             (Ownership::Mine | Ownership::Replaceable, _) => {}

@@ -140,6 +140,8 @@ pub struct LockFacts {
     pub held: bool,
     /// The directory lies on a file system that several hosts can use at once.
     pub shared: bool,
+    /// swarm's tmux server answers at its socket.
+    pub tmux_answers: bool,
     /// The scheduler has not listed the owner's job for a minute.
     pub job_is_gone: bool,
 }
@@ -166,7 +168,7 @@ pub fn decide(
     job: Option<&BatchJob>,
     facts: LockFacts,
 ) -> Ownership {
-    let LockFacts { held, shared, job_is_gone } = facts;
+    let LockFacts { held, shared, tmux_answers, job_is_gone } = facts;
     let Some(owner) = owner else {
         return if held { Ownership::Live } else { Ownership::Mine };
     };
@@ -176,6 +178,8 @@ pub fn decide(
         (Some(Kinship::SameKernel | Kinship::Away), true) => Ownership::OtherHost,
         // One kernel sees all its own locks, on every file system.
         (Some(Kinship::Here), false) => Ownership::Mine,
+        // Agents that cannot be reached from here may live in that server.
+        (Some(Kinship::SameKernel), false) if tmux_answers => Ownership::Ask,
         (Some(Kinship::SameKernel | Kinship::Rebooted), false) => Ownership::Replaceable,
         (None, false) if shared => Ownership::Ask,
         (None, false) => Ownership::Mine,
@@ -329,7 +333,7 @@ mod tests {
         ];
         for (what, owner, wanted) in rows {
             let of = |held, shared| {
-                decide(owner.as_ref(), &own, None, LockFacts { held, shared, job_is_gone: false })
+                decide(owner.as_ref(), &own, None, LockFacts { held, shared, ..LockFacts::default() })
             };
             assert_eq!(
                 [of(false, false), of(false, true), of(true, false), of(true, true)],
@@ -337,6 +341,15 @@ mod tests {
                 "{what}"
             );
         }
+    }
+
+    #[test]
+    fn start_after_a_job_or_a_container() {
+        use Ownership::{Ask, Mine, OtherHost, Replaceable};
+        let own = machine("a", "b1", "1");
+        let job = |id: &str, restarts| Some(BatchJob { id: id.to_owned(), restarts });
+        let in_job =
+            |restarts| DirectoryOwner { job: job("7", restarts), ..owner(Some(machine("x", "b2", "1"))) };
         let shared = LockFacts { shared: true, ..LockFacts::default() };
         for (what, owner, mine, facts, wanted) in [
             ("the job is gone", in_job(0), None, LockFacts { job_is_gone: true, ..shared }, Replaceable),
@@ -351,6 +364,20 @@ mod tests {
             ("the same start of the job on another node", in_job(1), job("7", 1), shared, Ask),
             ("an earlier start of the job", in_job(2), job("7", 1), shared, Ask),
             ("another job", in_job(0), job("8", 1), shared, Ask),
+            (
+                "a container whose agents may live",
+                owner(Some(machine("x", "b1", "2"))),
+                None,
+                LockFacts { tmux_answers: true, ..LockFacts::default() },
+                Ask,
+            ),
+            (
+                "agents of this machine",
+                owner(Some(own.clone())),
+                None,
+                LockFacts { tmux_answers: true, ..shared },
+                Mine,
+            ),
         ] {
             assert_eq!(decide(Some(&owner), &own, mine.as_ref(), facts), wanted, "{what}");
         }

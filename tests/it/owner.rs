@@ -2,8 +2,8 @@
 //!
 //! A host is a set of namespaces with a host name, a boot id, process ids and a `/tmp` of its own; killing its first
 //! process is its power failure. All hosts of a test share the directory, as on a network file system: the file
-//! `shared` in it says so. Hosts of one kernel see each other's locks. A host with `own_locks` sees the directory through an
-//! overlay, so that the lock of another host looks free to it, as on a network file system without locks.
+//! `shared` in it says so. Hosts of one kernel see each other's locks. A host with `own_locks` sees the directory
+//! through an overlay, so that the lock of another host looks free to it, as on a file system without locks.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -40,7 +40,7 @@ while :; do sleep 0.2; done
 "#;
 
 impl<'w> Host<'w> {
-    /// Starts a host. `None`, with a message, where that is not possible.
+    /// Starts a host. `None` where that is not possible.
     fn start(world: &'w World, name: &str, boot: &str, own_locks: bool) -> Option<Self> {
         let home = world.path(format!("host-{name}-{boot}"));
         for sub in ["tmp", "layers"] {
@@ -64,7 +64,6 @@ impl<'w> Host<'w> {
             (has_failed || home.join("ready").exists()).then_some(!has_failed)
         });
         if !is_up {
-            eprintln!("{SKIPPED}");
             return None;
         }
         let children = format!("/proc/{0}/task/{0}/children", holder.id());
@@ -133,8 +132,8 @@ const AWAY: &str = "4242\nhost=node9\nboot=b9\npids=1\n";
 #[test]
 fn second_host_is_refused_with_the_name_of_the_first() {
     let world = World::new();
-    let Some(one) = Host::start(&world, "node1", "b1", false) else { return };
-    let Some(two) = Host::start(&world, "node2", "b2", false) else { return };
+    let Some(one) = Host::start(&world, "node1", "b1", false) else { return eprintln!("{SKIPPED}") };
+    let Some(two) = Host::start(&world, "node2", "b2", false) else { return eprintln!("{SKIPPED}") };
     let _ = one.swarm(&["daemon", "start"]).ok();
     let lock = lock_text(&world);
     assert!(lock.contains("\nhost=node1\nboot=b1\npids="), "{lock}");
@@ -159,9 +158,9 @@ fn second_host_is_refused_with_the_name_of_the_first() {
 #[test]
 fn lock_of_another_host_that_looks_free_is_not_taken() {
     let world = World::new();
-    let Some(one) = Host::start(&world, "node1", "b1", false) else { return };
+    let Some(one) = Host::start(&world, "node1", "b1", false) else { return eprintln!("{SKIPPED}") };
     let _ = one.swarm(&["spawn", "--name", "w", "--", "sleep", "600"]).ok();
-    let Some(two) = Host::start(&world, "node2", "b2", true) else { return };
+    let Some(two) = Host::start(&world, "node2", "b2", true) else { return eprintln!("{SKIPPED}") };
     let _ = two.swarm(&["ls"]).code(3).warns("belongs to the daemon on node1").warns("which may still run");
     let _ = two.swarm(&["kill", "w"]).code(3).warns("node1");
     assert!(!two.has_daemon() && one.has_daemon());
@@ -171,8 +170,8 @@ fn lock_of_another_host_that_looks_free_is_not_taken() {
 #[test]
 fn host_that_left_agents_running_keeps_the_directory_until_a_person_decides() {
     let world = World::new();
-    let Some(one) = Host::start(&world, "node1", "b1", false) else { return };
-    let Some(two) = Host::start(&world, "node2", "b2", false) else { return };
+    let Some(one) = Host::start(&world, "node1", "b1", false) else { return eprintln!("{SKIPPED}") };
+    let Some(two) = Host::start(&world, "node2", "b2", false) else { return eprintln!("{SKIPPED}") };
     let _ = one.swarm(&["spawn", "--name", "w", "--", "sleep", "600"]).ok();
     let _ = one.swarm(&["daemon", "stop"]).ok();
     let _ = two.swarm(&["ls"]).code(3).warns("on node1").warns("was stopped and left 1 agent running");
@@ -189,8 +188,8 @@ fn take_over_ends_the_old_daemon_and_repeats_its_iteration_once() {
     let world = World::new();
     world.write("p", "go\n");
     let mut agent = world.agent("a");
-    let Some(one) = Host::start(&world, "node1", "b1", false) else { return };
-    let Some(two) = Host::start(&world, "node2", "b2", false) else { return };
+    let Some(one) = Host::start(&world, "node1", "b1", false) else { return eprintln!("{SKIPPED}") };
+    let Some(two) = Host::start(&world, "node2", "b2", false) else { return eprintln!("{SKIPPED}") };
     let cmd = agent.command();
     let cmd: Vec<&str> = cmd.iter().map(String::as_str).collect();
     let spawn = ["spawn", "--name", "l", "--ralph", "--prompt-file", "p", "-n", "2", "-d", "--"];
@@ -228,9 +227,9 @@ fn take_over_ends_the_old_daemon_and_repeats_its_iteration_once() {
 #[test]
 fn two_hosts_that_take_over_at_once_become_one_owner() {
     let world = World::new();
-    let Some(one) = Host::start(&world, "node1", "b1", false) else { return };
-    let Some(two) = Host::start(&world, "node2", "b2", false) else { return };
-    let Some(three) = Host::start(&world, "node3", "b3", false) else { return };
+    let Some(one) = Host::start(&world, "node1", "b1", false) else { return eprintln!("{SKIPPED}") };
+    let Some(two) = Host::start(&world, "node2", "b2", false) else { return eprintln!("{SKIPPED}") };
+    let Some(three) = Host::start(&world, "node3", "b3", false) else { return eprintln!("{SKIPPED}") };
     let _ = one.swarm(&["spawn", "--name", "w", "--", "sleep", "600"]).ok();
     drop(one);
     let both: Vec<_> = [&two, &three]
@@ -249,14 +248,14 @@ fn host_that_was_started_again_owns_its_directory_and_its_runs_are_lost() {
     let world = World::new();
     world.write("p", "go\n");
     let mut agent = world.agent("a");
-    let Some(one) = Host::start(&world, "node1", "b1", false) else { return };
+    let Some(one) = Host::start(&world, "node1", "b1", false) else { return eprintln!("{SKIPPED}") };
     let cmd = agent.command();
     let cmd: Vec<&str> = cmd.iter().map(String::as_str).collect();
     let spawn = ["spawn", "--name", "l", "--ralph", "--prompt-file", "p", "-n", "1", "-d", "--"];
     let _ = one.swarm(&[&spawn, &cmd[..]].concat()).ok();
     agent.until_run(&world, 1);
     drop(one);
-    let Some(one) = Host::start(&world, "node1", "b2", false) else { return };
+    let Some(one) = Host::start(&world, "node1", "b2", false) else { return eprintln!("{SKIPPED}") };
     let lost = one.swarm(&["status", "l", "--format", "json"]).code(1).json();
     assert_eq!((&lost["status"], &lost["reason"]), (&"lost".into(), &"the tmux server went away".into()));
     let _ = one
@@ -273,8 +272,8 @@ fn host_that_was_started_again_owns_its_directory_and_its_runs_are_lost() {
 #[test]
 fn job_that_was_queued_again_owns_its_directory() {
     let world = World::new();
-    let Some(mut one) = Host::start(&world, "node1", "b1", false) else { return };
-    let Some(mut two) = Host::start(&world, "node2", "b2", false) else { return };
+    let Some(mut one) = Host::start(&world, "node1", "b1", false) else { return eprintln!("{SKIPPED}") };
+    let Some(mut two) = Host::start(&world, "node2", "b2", false) else { return eprintln!("{SKIPPED}") };
     one.env = vec![("SLURM_JOB_ID", "7")];
     let _ = one.swarm(&["spawn", "--name", "w", "--", "sleep", "600"]).ok();
     assert!(lock_text(&world).contains("\njob=7\n"));

@@ -21,6 +21,7 @@ use crate::out::CommandResult;
 use crate::owner;
 use crate::paths::Paths;
 use crate::protocol::{Call, Empty, Listing};
+use crate::shell::quote_path;
 
 /// How long a daemon on the former host has to notice that it was replaced; it looks every two seconds.
 const NOTICE_PERIOD: Duration = Duration::from_secs(5);
@@ -54,6 +55,12 @@ pub(super) async fn run(ctx: &ClientContext, args: &DaemonTakeOver) -> CommandRe
         &format!("took over '{}' from {}; daemon started", shown(&paths), former.describe()),
     )
     .await?;
+    if let Some(machine) = &former.machine {
+        let (host, socket) = (&machine.host, quote_path(&paths.tmux_socket()));
+        ctx.out.hint(&format!(
+            "to end agents that still run on {host}: ssh {host} tmux -S {socket} kill-server"
+        ));
+    }
     print_lost(ctx).await
 }
 
