@@ -44,7 +44,8 @@ impl Paths {
         }
     }
 
-    /// The socket that accepts only reports of hooks, for a process in a sandbox, which may not see where the root lies.
+    /// The socket that accepts only reports of hooks, for a process in a sandbox, which may not see where the root
+    /// lies.
     pub fn hook_socket_in_sandbox(&self) -> PathBuf {
         let elsewhere = Self { shared: true, ..self.clone() }.hook_socket();
         if elsewhere.exists() { elsewhere } else { self.hook_socket() }

@@ -273,6 +273,7 @@ mod tests {
                 "max iterations",
                 "max iterations, and no iteration succeeded: exit status 7",
                 "the tmux server went away",
+                "the host node1 was replaced",
                 "by you",
                 "the daemon was stopped",
                 "no progress",
