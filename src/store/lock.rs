@@ -84,7 +84,7 @@ impl DaemonLock {
     /// The pid of the daemon of this machine that holds the lock; `None` if no process does, whatever the file says.
     pub fn holder(paths: &Paths) -> Option<u32> {
         match owner::look(paths) {
-            (Some(owner), Ownership::Live) => Some(owner.pid),
+            (Some(owner), Ownership::Live) if !owner.is_elsewhere(owner::here()) => Some(owner.pid),
             (_, _) => None,
         }
     }
