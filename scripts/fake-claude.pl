@@ -16,6 +16,8 @@
 #                      keys until 0.3 s after that, and notes the first Enter then in DIR/keys.N as "allowed"
 #   hook EVENT {JSON}  runs the hooks of the event; the object's fields are added to what every hook is told. Each
 #                      answer goes to DIR/answers as "N EVENT STATUS WHAT-IT-PRINTED", the last one of an event as "N EVENT."
+#   status {JSON}      runs the status line of the settings, with the fields; "N status STATUS WHAT-IT-PRINTED" goes to
+#                      DIR/answers, then "N status."
 #   line {JSON}        appends to the session's transcript
 #   env NAME=VALUE     is from now on in the environment of its hooks
 #   run COMMAND        runs it, with SESSION set to its session; "N ran STATUS" goes to DIR/answers
@@ -34,12 +36,14 @@ while (defined(my $arg = shift @ARGV)) {
     elsif ($arg eq '--session-id') { $session = shift @ARGV }
     elsif ($arg eq '-p')           { $once = 1 }
 }
-my %hooks = %{ value(\$settings)->{hooks} // {} };
+my $parsed = value(\$settings);
+my %hooks = %{ $parsed->{hooks} // {} };
 my $n = 1 + grep { /^start/ } split /\n/, -e "$dir/runs" ? slurp("$dir/runs") : '';
 $session //= "fake-$n";
-my $projects   = "$ENV{HOME}/.claude/projects/p";
+my $config = $ENV{CLAUDE_CONFIG_DIR} || "$ENV{HOME}/.claude";
+my $projects   = "$config/projects/p";
 my $transcript = "$projects/$session.jsonl";
-mkdir $_ for "$ENV{HOME}/.claude", "$ENV{HOME}/.claude/projects", $projects;
+mkdir $_ for $config, "$config/projects", $projects;
 my $base = join ',', map { my $text = $_->[1]; "\"$_->[0]\":" . quoted($text) }
     [ session_id => $session ], [ transcript_path => $transcript ], [ cwd => POSIX::getcwd() ], [ prompt_id => "turn-$n" ];
 my ($box, $said, $footer, $bare) = ('', 'Welcome.', '  ? for shortcuts', 0);
@@ -136,7 +140,20 @@ sub hook {
     my ($event, $more) = @_;
     my ($fields) = ($more // '') =~ /\A\s*\{(.*)\}\s*\z/s;
     my $input = "{$base,\"hook_event_name\":\"$event\"" . (defined $fields && $fields =~ /\S/ ? ",$fields" : '') . '}';
-    for my $command (map { $_->{command} } map { @{ $_->{hooks} } } @{ $hooks{$event} // [] }) {
+    called($event, $input, map { $_->{command} } map { @{ $_->{hooks} } } @{ $hooks{$event} // [] });
+    return;
+}
+
+sub status {
+    my ($fields) = $_[0] =~ /\A\s*\{(.*)\}\s*\z/s;
+    called('status', "{$base,$fields}", grep { defined } $parsed->{statusLine}{command});
+    return;
+}
+
+# Runs commands with an input, one after the other.
+sub called {
+    my ($event, $input, @commands) = @_;
+    for my $command (@commands) {
         open my $file, '>', "$dir/input.$n" or die "cannot write: $!\n";
         print {$file} $input;
         close $file;
@@ -210,6 +227,7 @@ sub obey {
     elsif ($verb eq 'bare') { show($rest, '', 1) }
     elsif ($verb eq 'ask')  { ask($rest) }
     elsif ($verb eq 'hook') { hook(split / /, $rest, 2) }
+    elsif ($verb eq 'status') { status($rest) }
     elsif ($verb eq 'env')  { my ($name, $value) = split /=/, $rest, 2; $ENV{$name} = $value }
     elsif ($verb eq 'exit') { POSIX::_exit($rest) }
     elsif ($verb eq 'run') {

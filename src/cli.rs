@@ -16,11 +16,14 @@ mod answer;
 mod config;
 mod format;
 mod gates;
+mod hold;
 mod hooks;
 mod json_errors;
 mod looping;
 mod number;
+mod quota;
 mod ralph;
+mod ralph_resume;
 mod ralph_tasks;
 mod report;
 mod sandbox;
@@ -39,6 +42,7 @@ pub use config::{ConfigArgs, ConfigCommand, ConfigEdit, ConfigShow};
 pub use format::{Format, PageFormat, StatusFormat};
 pub(crate) use gates::parse_dollars;
 pub use gates::{BudgetArgs, GateArgs, NoWork, RoomArgs};
+pub use hold::{HoldArgs, ReleaseArgs};
 pub use hooks::{
     HookAgent, HookPlace, HookScope, HooksArgs, HooksCommand, HooksStatus, PluginAgent, PluginArgs,
     PluginCommand, PluginPlace,
@@ -46,11 +50,13 @@ pub use hooks::{
 pub use json_errors::{requests_json, usage_error};
 pub use looping::Loop;
 pub use number::OptionLimit;
+pub use quota::QuotaArgs;
 pub(crate) use ralph::LOOP_KEYS;
 pub use ralph::{
     RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphLogs, RalphLs, RalphPause,
-    RalphRestore, RalphResume, RalphSet, RalphStatus, Why,
+    RalphRestore, RalphSet, RalphStatus, Why,
 };
+pub use ralph_resume::RalphResume;
 pub use ralph_tasks::{
     ExportFormat, GraphFormat, ImportFrom, RalphTasksArgs, RalphTasksCommand, TaskListPlace, TaskReviewArgs,
     TasksCheck, TasksExport, TasksGraph, TasksImport, TasksLs,
@@ -77,14 +83,14 @@ Supervise coding agents in tmux, and rerun them until your checks pass.
 Workers (one agent in one tmux window each):
   spawn        Start an agent; with --ralph, run it in a loop
   ls           List workers
-  status       Show a worker's state
+  status       Show a worker's state         quota          Show usage limits
   peek         Print a worker's screen       logs           Print its output
-  send         Type text into a worker
-  answer       Answer an agent's question    interrupt      Press Ctrl-C
+  send         Type text into a worker       hold           Take it over
+  answer       Answer an agent's question    release        Give it back
   ui           Show all workers and act on them, full screen
-  attach       Open a worker's window        eof            Send Ctrl-D to it
+  attach       Open a worker's window        interrupt      Press Ctrl-C
   wait         Wait until workers reach a state
-  events       Show events as they happen
+  events       Show events as they happen    eof            Press Ctrl-D
   kill         Stop workers and all their processes
   respawn      Start a worker again          allow          Let it reach a host
   clean        Delete finished workers and their files
@@ -206,12 +212,21 @@ pub enum Command {
     /// Answer a permission request or a question of an agent
     #[command(long_about = answer::ANSWER_LONG)]
     Answer(AnswerArgs),
+    /// Keep swarm from typing into workers or ending them
+    #[command(long_about = hold::HOLD_LONG)]
+    Hold(HoldArgs),
+    /// End the hold of workers
+    #[command(long_about = hold::RELEASE_LONG)]
+    Release(ReleaseArgs),
     /// Allow a sandboxed worker to reach a host
     #[command(long_about = "Allow a sandboxed worker to reach a host.\n\n\
         A worker with --net allow reaches only the hosts of its list. When it asks for another one, swarm refuses the \
         request and reports it as a warning with this command. The new host counts at once, also for the next \
         iterations and for checks. A worker cannot allow hosts to itself.")]
     Allow(Allow),
+    /// Show the usage limits of accounts and the parked loops
+    #[command(long_about = quota::QUOTA_LONG)]
+    Quota(QuotaArgs),
     /// Press Ctrl-C in a worker
     Interrupt(OneWorker),
     /// Send end-of-input (Ctrl-D) to a worker
@@ -227,6 +242,8 @@ pub enum Command {
         You see the agent's screen, and what you type goes to this agent only. To leave, press Ctrl-B, then D; the \
         agent continues. The last line shows the worker, its iteration and these keys. When an iteration of a loop ends, the next one appears as soon as it runs (until then, \
         Ctrl-C leaves). When the worker has finished, the command prints how it ended and exits with 0.\n\n\
+        What you type also holds the worker (see swarm-hold(1)): swarm types nothing there, starts no iteration and ends none \
+        until 30 seconds after you detach. With --read-only you only watch.\n\n\
         You can attach from inside another tmux. If that tmux also uses Ctrl-B as its prefix, press it \
         twice: Ctrl-B, Ctrl-B, D.")]
     Attach(Attach),

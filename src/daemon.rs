@@ -9,6 +9,8 @@
 //! Agents are children of the tmux server and not of the daemon: the daemon can be killed, upgraded and restarted
 //! while they work. Not here: decisions about a worker ([`swarm_state::engine`]) and output to a terminal.
 
+mod attached;
+mod attached_state;
 mod boot;
 mod busy;
 mod caller;
@@ -32,6 +34,7 @@ mod output;
 mod pages;
 mod panes;
 mod pressure;
+mod quotas;
 mod removals;
 mod reply;
 mod retry;

@@ -2,7 +2,8 @@
 //!
 //! [`run`] is `swarm hook EVENT`: it passes stops and prompts to [`crate::session`]. [`report`] reports events of a
 //! worker's agent to the daemon, [`mod@task_list`] decides the stops of agents that work on a task list,
-//! [`mod@guard`] stops dangerous tool calls, and [`mod@context`] alerts an agent whose context is nearly full.
+//! [`mod@guard`] stops dangerous tool calls, [`mod@context`] alerts an agent whose context is nearly full, and
+//! [`mod@status_line`] reads the usage limits of its account.
 //! `swarm_state::hook` decides what follows from an event. [`command`] builds the command in a CLI's settings.
 //! [`passed`] passes hooks to an agent that swarm starts. For the sessions that a user starts,
 //! [`install`] and [`plugin`] change settings files ([`verbs`]: `swarm hooks` and `swarm plugin`): [`merge`] changes
@@ -21,6 +22,7 @@ pub mod plugin;
 pub mod recognize;
 pub mod report;
 pub mod run;
+mod status_line;
 mod task_list;
 pub mod verbs;
 mod words;

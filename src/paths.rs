@@ -104,6 +104,11 @@ impl Paths {
         self.root.join("looked.json")
     }
 
+    /// The used parts of the usage limits of accounts.
+    pub fn quota(&self) -> PathBuf {
+        self.root.join("quota.json")
+    }
+
     /// The key that signs the daemon's own files.
     pub fn signing_key(&self) -> PathBuf {
         self.root.join("signing-key")

@@ -36,6 +36,14 @@ pub async fn wait_gone(pid: i32) {
     }
 }
 
+/// The load of this machine in the last minute. `None` on systems other than Linux.
+pub fn load() -> Option<f32> {
+    #[cfg(target_os = "linux")]
+    return linux::load();
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
 /// Whether a process exists and is not a zombie.
 pub fn is_alive(pid: i32) -> bool {
     if pid <= 0 {

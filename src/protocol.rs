@@ -15,6 +15,7 @@ mod hook;
 mod morning;
 mod notify;
 mod output;
+mod quota;
 mod ralph;
 mod report;
 mod service;
@@ -26,14 +27,15 @@ pub use hook::{HeldAnswer, HookHeard, HookNews, HookParams};
 pub use morning::{LookedParams, MorningParams, MorningView, WorkerWork};
 pub use notify::{NextNotification, NotifyNextParams};
 pub use output::{Lines, LogsParams, PeekParams, Peeked, RUNNING, is_run_header};
+pub use quota::{QuotaAccountView, QuotaFigureView, QuotaLifted, QuotaView};
 pub use ralph::{Changed, Cleaned, RalphCleanParams, RalphSetParams, RalphView, ResumeParams};
 pub use report::{Approved, DiffParams, DiffView, Report, ReportParams, RestoreParams, Restored, Watched};
 pub use service::{DaemonStopped, DaemonView};
 pub use spawn::{RalphParams, RespawnParams, SpawnParams, Spawned, StoriesPlan};
 pub use workers::{
     AgentRequestView, AllowParams, AnswerParams, Answered, AttachView, CleanParams, ClearedSnapshots,
-    Forgotten, KillParams, Killed, Listing, RestartView, SendParams, Sent, TaskListView, TmuxView,
-    WorkerView,
+    Forgotten, HeldView, HoldChanged, KillParams, Killed, Listing, RestartView, SendParams, Sent,
+    TaskListView, TmuxView, WorkerView,
 };
 
 /// The protocol version; raised only for a breaking change.
@@ -127,6 +129,12 @@ pub enum Call {
     /// Answers a request that a hook of the agent holds open; answers [`Answered`]. Refused from inside the worker.
     #[serde(rename = "answer")]
     Answer(AnswerParams),
+    /// Leaves a worker to a person until it is released; answers [`HoldChanged`]. Refused from inside the worker.
+    #[serde(rename = "hold")]
+    Hold(Named),
+    /// Ends the hold of a worker; answers [`HoldChanged`]. Refused from inside the worker.
+    #[serde(rename = "release")]
+    Release(Named),
     /// Allows a sandboxed worker to reach hosts; answers [`Empty`]. Refused from inside the worker.
     #[serde(rename = "allow")]
     Allow(AllowParams),
@@ -188,6 +196,12 @@ pub enum Call {
     /// Waits for the next notification; answers [`NextNotification`].
     #[serde(rename = "notify.next")]
     NotifyNext(NotifyNextParams),
+    /// Shows the usage limits of accounts; answers [`QuotaView`].
+    #[serde(rename = "quota")]
+    Quota(Empty),
+    /// Lifts the parks of all accounts until their resets; answers [`QuotaLifted`]. Refused from inside a worker.
+    #[serde(rename = "quota.lift")]
+    QuotaLift(Empty),
     /// Shows the daemon's state; answers [`DaemonView`].
     #[serde(rename = "daemon.status")]
     DaemonStatus(Empty),
@@ -215,6 +229,8 @@ impl Call {
             | Self::Peek(_)
             | Self::Logs(_)
             | Self::Attach(_)
+            | Self::Hold(_)
+            | Self::Release(_)
             | Self::RalphPause(_)
             | Self::RalphResume(_)
             | Self::RalphStatus(_)
@@ -223,6 +239,7 @@ impl Call {
             | Self::RalphReport(_)
             | Self::RalphDiff(_)
             | Self::NotifyNext(_)
+            | Self::Quota(_)
             | Self::DaemonStatus(_) => true,
             // The text would be typed twice, the second answer would differ, or the next daemon is not meant.
             Self::Send(_)
@@ -236,6 +253,7 @@ impl Call {
             | Self::DaemonStop(_)
             | Self::DaemonHandover(_)
             | Self::Hook(_)
+            | Self::QuotaLift(_)
             | Self::Subscribe(_) => false,
         }
     }

@@ -50,6 +50,9 @@
 //! ntfy = "https://ntfy.sh/TOPIC"  # also webhook, command and desktop
 //! quiet = "22:00-07:00"
 //!
+//! [quota.claude]              # parks all loops of an account; in the user's file alone
+//! park_at = 90                # percent of a usage limit
+//!
 //! [agents.claude]             # changes one key of a built-in profile; any other name is a new one
 //! ready = ["^❯ "]
 //!
@@ -73,6 +76,7 @@ use std::path::{Path, PathBuf};
 use swarm_state::caps::Caps;
 use swarm_state::outage::OutageKind;
 use swarm_state::profiles::Profile;
+use swarm_state::quota::QuotaAgent;
 use swarm_state::runners::Runner;
 
 use crate::error::{Error, Result};
@@ -83,6 +87,7 @@ mod guard;
 mod loops;
 mod notify;
 mod outage;
+mod quota;
 mod read;
 mod runners;
 mod sandbox;
@@ -95,6 +100,7 @@ pub use guard::GuardSettings;
 use loops::{LOOP_KEYS, RALPH_KEYS};
 pub use loops::{LoopDefaults, MAX_ITERATIONS, RalphDefaults};
 pub use notify::NotifySettings;
+pub use quota::QuotaSettings;
 pub use read::SettingValue;
 use read::{Fault, SettingEntry, SettingsFile};
 pub use sandbox::SandboxDefaults;
@@ -121,6 +127,8 @@ pub struct Settings {
     pub guard: GuardSettings,
     /// Notifications, which only the user's file may have.
     pub notify: NotifySettings,
+    /// Parks of accounts, which only the user's file may have.
+    pub quota: QuotaSettings,
     /// The profiles. Those that the settings changed or added come first, so that the first profile that matches a
     /// command is the right one.
     pub agents: Vec<Profile>,
@@ -189,7 +197,10 @@ impl Settings {
         self.files.push(path.to_owned());
         let file = SettingsFile::new(path, text);
         let faults = file.each(|entry| {
-            entry.collect(if ["agents", "runners"].contains(&entry.key) { 2 } else { 1 }, &mut self.values);
+            entry.collect(
+                if ["agents", "runners", "quota"].contains(&entry.key) { 2 } else { 1 },
+                &mut self.values,
+            );
             self.read(entry, changes)
         });
         let faults = faults.err().unwrap_or_default();
@@ -231,6 +242,7 @@ impl Settings {
             "daemon" => entry.each(|entry| set_key(DAEMON_KEYS, &mut self.daemon, entry)),
             "guard" => entry.each(|entry| set_key(guard::KEYS, &mut self.guard, entry)),
             "notify" => entry.each(|entry| set_key(notify::KEYS, &mut self.notify, entry)),
+            "quota" => entry.each(|agent| quota::read(&mut self.quota, agent)),
             "agents" => entry.each(|agent| {
                 if changes.is_project {
                     agents::check_project(agent)?;
@@ -255,6 +267,7 @@ impl Settings {
                 "daemon",
                 "guard",
                 "notify",
+                "quota",
                 "agents",
                 "runners",
             ])),
@@ -305,8 +318,15 @@ pub fn keys() -> Vec<(String, Option<toml::Value>)> {
         of("daemon", DAEMON_KEYS),
         of("guard", guard::KEYS),
         of("notify", notify::KEYS),
+        quota_keys(),
     ]
     .concat()
+}
+
+/// Every key of `[quota.AGENT]`.
+fn quota_keys() -> Vec<(String, Option<toml::Value>)> {
+    let of = |agent: QuotaAgent| quota::KEYS.map(|key| (format!("quota.{}.{key}", agent.word()), None));
+    QuotaAgent::ALL.into_iter().flat_map(of).collect()
 }
 
 /// Every key of `[agents.NAME]`.

@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::error::Result;
 use crate::out::{CommandResult, Out};
 use crate::paths::{Paths, own_program};
+use crate::procs;
 use crate::runtime::{CaughtSignals, block_on};
 
 mod keys;
@@ -38,7 +39,7 @@ mod tests;
 
 use link::DaemonLink;
 use messages::{UiEffect, UiEvent};
-use model::UiModel;
+use model::{LinkState, UiModel};
 use terminal::UiTerminal;
 use verbs::Verbs;
 
@@ -128,8 +129,12 @@ impl Ui {
     fn draw_if_due(&mut self) -> Result<()> {
         if self.model.is_changed && !self.verbs.is_attached() && Instant::now() >= self.next_frame {
             self.model.is_changed = false;
+            // The load alone draws nothing: it changes all the time.
+            self.model.load = procs::load();
             self.terminal.draw(&self.model)?;
-            self.next_frame = Instant::now() + FRAME_INTERVAL;
+            // The first workers replace "connecting" at once.
+            let is_up = self.model.link != LinkState::Connecting;
+            self.next_frame = Instant::now() + if is_up { FRAME_INTERVAL } else { Duration::ZERO };
         }
         Ok(())
     }

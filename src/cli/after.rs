@@ -156,7 +156,8 @@ the start of --follow without --since, with `gap` false.
 
 Kinds:
   runs        started, ready, idle, prompt_sent, prompt_failed, waiting,
-              done_pattern_matched, run_ended, stopped, lost, cleaned, warning
+              held, released, done_pattern_matched, run_ended, stopped, lost,
+              cleaned, warning
   iterations  iteration_started, iteration_ended, iteration_failed,
               inactivity, inactivity_extended, out_of_time, outage,
               story_started, check_started, checked, gates_missed,

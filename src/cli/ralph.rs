@@ -8,6 +8,7 @@ use swarm_state::model::WorkerName;
 
 use super::format::{Format, PageFormat};
 use super::number::whole;
+use super::ralph_resume::{self, RalphResume};
 use super::ralph_tasks::{self, RalphTasksArgs};
 use super::task_files::{self, RalphArchive, RalphInit, RalphPlan};
 use crate::since::parse_time;
@@ -88,18 +89,7 @@ pub enum RalphCommand {
         waiting to retry after a failure, it pauses at once. swarm saves the pause even if the disk is full.")]
     Pause(RalphPause),
     /// Resume a paused or lost loop, or one that ended at a limit
-    #[command(long_about = "Resume a paused or lost loop, or one that ended at a limit.\n\n\
-        A loop that waits for a usage limit or another outage tries again at once. \
-        The iteration count continues. If the agent of the current iteration still runs, swarm waits for its end; \
-        otherwise it starts the next iteration. swarm repeats an iteration that was lost with the tmux server. On a \
-        full disk, swarm refuses to resume, because it could not save the change.\n\n\
-        A loop that ended at a limit (iterations, time, cost, tokens or failures) continues with its count, its \
-        baseline, its snapshots, its worktree and its environment. Raise the limit first with swarm ralph set. Cost, \
-        tokens, failures and time used so far count; the time between the end and the resume does not. --all \
-        includes loops that a stop of the daemon paused, but not these. To start any finished loop again from its \
-        first iteration, use swarm respawn.\n\n\
-        --env sets a variable for the agent's next runs. --env ANTHROPIC_API_KEY copies the value from your \
-        environment, so that no process list shows it.")]
+    #[command(long_about = ralph_resume::LONG)]
     Resume(RalphResume),
     /// List loops
     Ls(RalphLs),
@@ -183,23 +173,6 @@ pub struct RalphPause {
     /// Pause every live loop
     #[arg(long)]
     pub all: bool,
-    /// Output format; json prints one object per worker and line
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub format: PageFormat,
-}
-
-/// `swarm ralph resume`
-#[derive(Debug, Args)]
-pub struct RalphResume {
-    /// Worker names
-    #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
-    pub names: Vec<WorkerName>,
-    /// Resume every paused or lost loop
-    #[arg(long)]
-    pub all: bool,
-    /// Set a variable (repeatable); KEY alone copies your value
-    #[arg(long, value_name = "KEY[=VALUE]")]
-    pub env: Vec<String>,
     /// Output format; json prints one object per worker and line
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,

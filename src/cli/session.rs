@@ -162,8 +162,10 @@ Entry point for agent hooks; you do not run it yourself.
 
 The command reads the hook's JSON from standard input, or from INPUT as in Codex's notify. It always exits with 0. If \
 anything is in doubt, it prints nothing, so it never harms the agent. Events: stop, subagent-stop, stop-failure, \
-session-start, session-end, user-prompt-submit, pre-tool-use, post-tool-use, pre-compact, notification, codex-notify. \
-It ignores other events. pre-tool-use denies a dangerous tool call: see [guard] in swarm-config(5).";
+session-start, session-end, user-prompt-submit, pre-tool-use, post-tool-use, pre-compact, notification, codex-notify, \
+status-line. It ignores other events. pre-tool-use denies a dangerous tool call: see [guard] in swarm-config(5). \
+status-line reports the usage limits of Claude Code's account (see swarm quota), and prints the output of your own \
+statusLine command, which it runs with the same input for at most 4.5 seconds.";
 
 /// `swarm hook`
 #[derive(Debug, Args)]

@@ -61,6 +61,7 @@ pub(super) fn worker(view: &WorkerView) -> Value {
         "ready": view.ready,
         "idle": view.idle,
         "requests": view.requests,
+        "held": view.held,
         "screen": view.screen,
         "cmd": view.cmd,
         "cwd": view.cwd,

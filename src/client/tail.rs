@@ -126,7 +126,9 @@ impl OutputTail {
     }
 
     async fn peek(&self, client: &mut Client, lines: u32) -> Result<Peeked> {
-        client.call(&Call::Peek(PeekParams { name: self.name.clone(), lines }), QUICK_TIMEOUT).await
+        client
+            .call(&Call::Peek(PeekParams { name: self.name.clone(), lines, styled: false }), QUICK_TIMEOUT)
+            .await
     }
 
     /// Reads the end of the log, at least from the last known header on.

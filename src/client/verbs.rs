@@ -25,12 +25,14 @@ mod daemon_status;
 mod daemon_stop;
 mod daemon_take_over;
 mod events;
+mod hold;
 mod kill;
 mod logs;
 mod r#loop;
 mod ls;
 mod notify_test;
 mod peek;
+mod quota;
 mod ralph_approve;
 mod ralph_clean;
 mod ralph_diff;
@@ -45,6 +47,7 @@ mod ralph_set;
 mod ralph_status;
 mod ralph_tasks;
 mod ralph_template;
+mod release;
 pub(crate) mod report;
 mod respawn;
 mod send;
@@ -67,7 +70,10 @@ pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult 
         Command::Logs(args) => logs::run(ctx, &args).await,
         Command::Send(args) => send::run(ctx, args).await,
         Command::Answer(args) => answer::run(ctx, args).await,
+        Command::Hold(args) => hold::run(ctx, args).await,
+        Command::Release(args) => release::run(ctx, args).await,
         Command::Allow(args) => allow::run(ctx, args).await,
+        Command::Quota(args) => quota::run(ctx, &args).await,
         Command::Interrupt(args) => call_worker(ctx, Call::Interrupt, &args.name, QUICK_TIMEOUT).await,
         // Behind what was sent before it, which may wait for the agent.
         Command::Eof(args) => call_worker(ctx, Call::Eof, &args.name, SLOW_TIMEOUT).await,

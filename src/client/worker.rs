@@ -44,6 +44,10 @@ pub(crate) fn brief_cause(worker: &WorkerView) -> String {
             let asked = worker.screen.iter().rfind(is_question).or(worker.screen.last());
             asked.map_or_else(|| text.clone(), |line| format!("asks: {}", line.trim()))
         }
+        Some(Cause::Quota { window, used, until, .. }) => {
+            let (at, left) = (until.with_timezone(&Local), time_left(*until, Local::now().fixed_offset()));
+            format!("until {} ({left}): {used} % of {window}", at.format("%H:%M"))
+        }
         Some(cause) => in_own_zone(cause).brief(worker.status),
         None if worker.reason.is_none() && worker.status.is_live() => {
             let work = worker.tasks.as_ref().and_then(story);
@@ -53,10 +57,31 @@ pub(crate) fn brief_cause(worker: &WorkerView) -> String {
     }
 }
 
+/// When a worker that waits for a reset goes on, and how long that takes; `None` if that is unknown.
+pub(super) fn reset(cause: Option<&Cause>) -> Option<String> {
+    let (Cause::Quota { until, .. } | Cause::Outage { until: Some(until), .. }) = cause? else { return None };
+    let at = until.with_timezone(&Local);
+    Some(format!("{} (in {})", at.format("%Y-%m-%d %H:%M"), time_left(*until, Local::now().fixed_offset())))
+}
+
+/// Formats the time until `at`, in its two largest units: `42s`, `5m 10s`, `2h 5m`, `3d 4h`.
+pub(crate) fn time_left(at: DateTime<FixedOffset>, now: DateTime<FixedOffset>) -> String {
+    let seconds = u64::try_from((at - now).num_seconds()).unwrap_or(0);
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours) {
+        (0, 0) => duration(seconds, " "),
+        (0, _) => format!("{hours}h {minutes}m"),
+        _ => format!("{days}d {hours}h"),
+    }
+}
+
 /// The cause with its time in this client's time zone; the daemon may have another.
 fn in_own_zone(cause: &Cause) -> Cause {
     let mut cause = cause.clone();
-    if let Cause::Outage { until: Some(until), .. } = &mut cause {
+    if let Cause::Outage { until: Some(until), .. }
+    | Cause::Held { since: until, .. }
+    | Cause::Quota { until, .. } = &mut cause
+    {
         *until = until.with_timezone(&Local).fixed_offset();
     }
     cause

@@ -167,6 +167,10 @@ impl Supervisor {
         slot.origin.legacy = record.legacy;
         (slot.seen, slot.status_since) = (record.seen, record.status_since);
         slot.reconciled = foreign;
+        if let Some(park) = self.park_of(&slot).filter(|_| !foreign) {
+            // A loop that waits goes on to wait. Effects follow at the next check.
+            drop(slot.step(Event::Quota(Some(park)), self.now()));
+        }
         // The changes that the marks recorded must be saved, even if nothing else happens to the worker.
         if !marks.is_empty() {
             slot.saving.state = SaveState::Unsaved { error: None, marked: false };

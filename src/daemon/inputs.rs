@@ -17,7 +17,9 @@ impl Supervisor {
     pub(crate) async fn run(mut self, mut inputs: mpsc::UnboundedReceiver<Input>) -> EndedSupervisor {
         loop {
             self.look_if_due();
+            self.check_quotas();
             self.observe_states();
+            self.observe_clients();
             let sleep = self.sleep();
             self.planned = sleep;
             let input = tokio::time::timeout(sleep, inputs.recv()).await;
@@ -88,7 +90,7 @@ impl Supervisor {
             Input::DirectoryTouched => self.directory_touched(),
             Input::CheckOwner => self.check_owner(),
             Input::RemovalSettled(touch) => self.removal_settled(touch),
-            Input::Attached(windows) => self.attached(&windows),
+            Input::Clients { listed, announce } => self.clients_listed(&listed, announce),
             Input::End(end) => self.end_daemon(end),
         }
     }
@@ -118,6 +120,7 @@ impl Supervisor {
             RunReport::Forced(names) => return slot.waiting.forced.extend(names),
             RunReport::Unstored(why) => return slot.saving.output_error = Some(why),
             RunReport::Warning(message) => return self.notify(name, Entry::Warning { message }),
+            RunReport::Limits(figures) => return self.note_figures(name, &figures),
             RunReport::AtSpawn(message) => return self.warn_at_spawn(name, message),
             RunReport::Notice(entry) => {
                 slot.note_work(&entry);
@@ -157,6 +160,7 @@ impl Supervisor {
                 if let Some(tasks) = &verdict.tasks {
                     slot.story = Some((tasks.turn.clone(), (tasks.done, tasks.total)));
                 }
+                self.note_limits(name, &verdict);
                 self.advance(name, Event::Judged(run, verdict));
                 self.remove_run_dir(name, run);
                 return self.finish_stopped(name);

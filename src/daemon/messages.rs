@@ -3,15 +3,16 @@
 //! The supervisor receives [`Input`]s and hands [`Job`]s to the drivers; a driver answers with [`RunReport`]s. Not
 //! here: what is sent to clients ([`crate::protocol`]).
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, FixedOffset};
+use swarm_state::attached::AttachedClient;
 use swarm_state::engine::{Ended, Event, Evidence, SpawnError};
 use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, Run, WorkerName, Worktree};
 use swarm_state::notice::Entry;
+use swarm_state::quota::QuotaFigure;
 use swarm_state::removal::{Permission, RemovalCommand};
 use swarm_state::screen::{Blocked, ScreenReader};
 use swarm_state::spec::WorkerSpec;
@@ -83,19 +84,18 @@ pub(crate) enum Input {
     CheckOwner,
     /// The delay after such a removal has passed.
     RemovalSettled(u64),
-    /// The windows that a person is attached to.
-    Attached(BTreeSet<AttachedWindow>),
+    /// The clients of tmux servers were listed; for notifications if `announce` is set.
+    Clients { listed: Vec<ServerClients>, announce: bool },
     /// A signal, or the end of a `daemon.stop`.
     End(DaemonEnd),
 }
 
-/// A window on a tmux server.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct AttachedWindow {
+/// The clients of a tmux server.
+pub(crate) struct ServerClients {
     /// The server's socket, as the workers on it name it.
     pub(crate) socket: Option<String>,
-    /// The window's id, `@3`.
-    pub(crate) window: String,
+    /// The clients; `None` if the server did not answer.
+    pub(crate) clients: Option<Vec<AttachedClient>>,
 }
 
 /// An action for when a worker has stopped.
@@ -176,6 +176,8 @@ pub(crate) enum RunReport {
     Unstored(String),
     /// The output is stored and the gates were tried.
     Judged(Run, Verdict),
+    /// The used parts of the account's usage limits, as the agent recorded them.
+    Limits(Vec<QuotaFigure>),
     /// A warning for the user.
     Warning(String),
     /// A warning for the client that waits for a new worker, or for the subscribers.
@@ -275,6 +277,8 @@ pub(crate) struct LookRound {
     pub(crate) gate: Gate,
     /// The results, by worker.
     pub(crate) looks: Vec<(WorkerName, PaneLook)>,
+    /// The clients of the server; `None` if it did not list them.
+    pub(crate) clients: Option<Vec<AttachedClient>>,
     /// Workers of a tmux that did not answer.
     pub(crate) unreachable: Vec<WorkerName>,
 }

@@ -7,10 +7,12 @@
 
 use std::collections::BTreeSet;
 
+use swarm_state::model::Pane;
 use swarm_state::notify::{Notification, WorkerState};
 use tokio::time::Instant;
 
-use crate::daemon::messages::{AttachedWindow, Input};
+use crate::daemon::messages::ServerClients;
+use crate::daemon::quotas::account_of;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::views;
@@ -33,7 +35,10 @@ impl Supervisor {
     /// Updates the planner, and asks who is attached if a message is due.
     fn plan(&mut self) {
         let now = self.now();
+        let mut parked = BTreeSet::new();
         let ours = self.slots.values().filter(|slot| slot.origin.legacy.is_none());
+        // The loops of a parked account have one message.
+        let ours = ours.filter(|slot| !slot.engine.is_parked() || parked.insert(account_of(slot)));
         let notifying = &mut self.notifying;
         notifying.planner.observe(ours.map(state), now);
         let is_due = notifying.planner.is_due(now);
@@ -42,7 +47,7 @@ impl Supervisor {
             notifying.planner.drop_due(now);
         } else if is_due && !notifying.is_asking {
             notifying.is_asking = true;
-            self.ask_attached();
+            self.list_clients(self.servers.keys().cloned().collect(), true);
         }
         let notifying = &mut self.notifying;
         let next = notifying.planner.next(now).filter(|at| *at > now.mono);
@@ -50,33 +55,18 @@ impl Supervisor {
         notifying.save_record(self.store.paths());
     }
 
-    /// Asks each tmux server, in a task, which windows a person is attached to.
-    fn ask_attached(&self) {
-        let servers: Vec<_> =
-            self.servers.iter().map(|(socket, server)| (socket.clone(), server.tmux.clone())).collect();
-        let inbox = self.inbox.clone();
-        tokio::spawn(async move {
-            let mut attached = BTreeSet::new();
-            for (socket, tmux) in servers {
-                // A server that does not answer shows nothing to anybody.
-                let windows = tmux.attached_windows().await.unwrap_or_default();
-                attached.extend(
-                    windows.into_iter().map(|window| AttachedWindow { socket: socket.clone(), window }),
-                );
-            }
-            drop(inbox.send(Input::Attached(attached)));
-        });
-    }
-
     /// Sends the messages that are due, now that it is known who is attached.
-    pub(crate) fn attached(&mut self, windows: &BTreeSet<AttachedWindow>) {
+    pub(crate) fn announce(&mut self, listed: &[ServerClients]) {
         self.notifying.is_asking = false;
         let is_attached = |slot: &Slot| {
             let pane = slot.pane.as_ref().filter(|_| slot.engine.has_pane());
-            pane.is_some_and(|pane| {
-                let window = pane.window.clone();
-                windows.contains(&AttachedWindow { socket: slot.spec.tmux_socket.clone(), window })
-            })
+            let server = listed.iter().find(|server| server.socket == slot.spec.tmux_socket);
+            // A server that does not answer shows nothing to anybody.
+            let clients = server.and_then(|server| server.clients.as_ref());
+            let shown = |pane: &Pane| {
+                clients.is_some_and(|clients| clients.iter().any(|client| client.window == pane.window))
+            };
+            pane.is_some_and(shown)
         };
         let attached = self.slots.iter().filter(|(_, slot)| is_attached(slot));
         let attached: BTreeSet<String> = attached.map(|(name, _)| name.to_string()).collect();

@@ -34,10 +34,17 @@ impl OutputSource {
     }
 
     /// The rows in the pane, the number of the first, and whether the agent uses the alternate screen.
-    pub(crate) async fn rows(&self, history: u32) -> Result<Option<(Vec<String>, u64, bool)>> {
+    /// With `styled` the attributes of the text stay in them.
+    pub(crate) async fn rows(&self, history: u32, styled: bool) -> Result<Option<(Vec<String>, u64, bool)>> {
         let Some(pane) = &self.pane else { return Ok(None) };
-        let Some(captured) = self.tmux.capture_rows(&pane.id, history).await? else { return Ok(None) };
-        let lines = lines_of(&captured.text);
+        let captured = if styled {
+            self.tmux.capture_styled_rows(&pane.id, history).await?
+        } else {
+            self.tmux.capture_rows(&pane.id, history).await?
+        };
+        let Some(captured) = captured else { return Ok(None) };
+        let clean = if styled { screen::styled } else { screen::strip };
+        let lines = lines_with(&captured.text, clean);
         let first =
             if captured.alternate { 0 } else { captured.history.saturating_sub(captured.history_taken) };
         Ok(Some((lines, first, captured.picture)))
@@ -59,8 +66,12 @@ pub(crate) fn wish(params: &LogsParams) -> LinesWanted {
 }
 
 pub(crate) fn lines_of(text: &str) -> Vec<String> {
-    let mut lines: Vec<String> =
-        text.split('\n').map(|row| screen::strip(row).trim_end().to_owned()).collect();
+    lines_with(text, screen::strip)
+}
+
+/// The rows of a text, each of them cleaned, without empty ones at the end.
+fn lines_with(text: &str, clean: fn(&str) -> String) -> Vec<String> {
+    let mut lines: Vec<String> = text.split('\n').map(|row| clean(row).trim_end().to_owned()).collect();
     while lines.last().is_some_and(String::is_empty) {
         lines.pop();
     }

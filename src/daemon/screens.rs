@@ -74,7 +74,7 @@ impl Supervisor {
                 .filter(|(_, s)| s.spec.tmux_socket == *key && s.engine.wants_screen())
                 .filter_map(|(name, s)| {
                     let (pane, reader) = (s.pane.clone()?, s.reader.clone());
-                    let (whole, anyhow) = (s.spec.done_pattern.is_some(), s.engine.may_be_silent());
+                    let (whole, anyhow) = (s.spec.done_pattern.is_some(), s.engine.needs_capture());
                     let run_dir = s.driver.context.run_dir(pane.run);
                     Some(LookTarget { name: name.clone(), pane, reader, run_dir, whole, anyhow })
                 })
@@ -96,6 +96,10 @@ impl Supervisor {
         if let Some(server) = self.servers.get_mut(&looked.server) {
             server.gate = Some(looked.gate);
         }
+        // A person who has just begun to type comes first.
+        if let Some(clients) = looked.clients {
+            self.note_clients(&looked.server, clients);
+        }
         let now = self.now();
         for (name, look) in looked.looks {
             // Meanwhile the worker may have a new pane, or the name a new worker.
@@ -111,6 +115,7 @@ impl Supervisor {
                 self.carry_out(&name, effects);
                 self.finish_stopped(&name);
             }
+            self.release_queued_input(&name);
         }
         for name in looked.unreachable {
             self.step(&name, Event::Reachable(false));

@@ -1,6 +1,7 @@
 //! A slot: everything that the supervisor holds about one worker.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, FixedOffset};
@@ -134,6 +135,7 @@ impl Slot {
     /// A slot for a new worker, or for one that was loaded from its record.
     pub(crate) fn new(spec: WorkerSpec, engine: Worker, context: RunContext) -> Result<Self> {
         let reader = Arc::new(Mutex::new(input::reader(&spec)?));
+        context.held.store(engine.is_held(), Ordering::Relaxed);
         Ok(Self {
             spec: Arc::new(spec),
             engine,
@@ -277,7 +279,9 @@ impl Slot {
 
     /// Steps the engine. Nothing else in the daemon does.
     pub(crate) fn step(&mut self, event: Event, now: Now) -> Vec<Effect> {
-        self.engine.step(event, now)
+        let effects = self.engine.step(event, now);
+        self.driver.context.held.store(self.engine.is_held(), Ordering::Relaxed);
+        effects
     }
 
     /// Takes the client that waits for the first run.

@@ -17,12 +17,14 @@ use swarm_state::model::WorkerName;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use crate::daemon::attached_state::Attached;
 use crate::daemon::directory_watch::DirectoryWatch;
 use crate::daemon::event_log::EventLog;
 use crate::daemon::helper::Helper;
 use crate::daemon::messages::{DaemonEnd, Input};
 use crate::daemon::notices::Notices;
 use crate::daemon::notify_state::Notifying;
+use crate::daemon::quotas::Quotas;
 use crate::daemon::run::context::RunContext;
 use crate::daemon::slot::Slot;
 use crate::error::{Error, ErrorCode, Result};
@@ -39,6 +41,10 @@ const OWNER_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// The longest sleep. It limits the damage of a missed wake-up and costs one wake-up an hour.
 const MAX_SLEEP: Duration = Duration::from_secs(3600);
 
+/// The longest sleep while a loop waits for a reset, which is a time of the wall clock: the machine may be suspended
+/// meanwhile.
+const MAX_PARKED_SLEEP: Duration = Duration::from_secs(60);
+
 /// The supervisor.
 pub(crate) struct Supervisor {
     pub(crate) slots: BTreeMap<WorkerName, Slot>,
@@ -48,6 +54,8 @@ pub(crate) struct Supervisor {
     pub(crate) forgotten: BTreeSet<WorkerName>,
     pub(crate) notices: Notices,
     pub(crate) notifying: Notifying,
+    pub(crate) attached: Attached,
+    pub(crate) quotas: Quotas,
     pub(crate) inbox: mpsc::UnboundedSender<Input>,
     pub(crate) helper: Arc<Helper>,
     pub(crate) tmux_source: Option<PathBuf>,
@@ -107,6 +115,8 @@ impl Supervisor {
             slots: BTreeMap::new(),
             notifying: Notifying::new(store.paths(), first),
             looked: crate::daemon::looked::read(store.paths()),
+            attached: Attached::new(started.timestamp()),
+            quotas: Quotas::load(store.paths()),
             store,
             problems: vec![],
             forgotten: BTreeSet::new(),
@@ -174,9 +184,11 @@ impl Supervisor {
         let awake = self.awake;
         let deadlines = self.slots.values().filter_map(|s| s.engine.deadline());
         let first = deadlines.min().map(|at| at.saturating_sub(awake));
-        let planned = [self.next_look, self.notifying.wake].into_iter().flatten();
+        let planned = [self.next_look, self.notifying.wake, self.attached.wake].into_iter().flatten();
         let planned = planned.map(|at| at.saturating_duration_since(Instant::now()));
-        first.into_iter().chain(planned).min().unwrap_or(MAX_SLEEP).min(MAX_SLEEP)
+        let is_parked = self.slots.values().any(|slot| slot.engine.is_parked());
+        let longest = if is_parked { MAX_PARKED_SLEEP } else { MAX_SLEEP };
+        first.into_iter().chain(planned).min().unwrap_or(longest).min(longest)
     }
 
     // ---- finding things ----
@@ -229,6 +241,7 @@ impl Supervisor {
             inbox: self.inbox.clone(),
             helper: self.helper.clone(),
             hurry: Arc::default(),
+            held: Arc::default(),
             forcing: Arc::default(),
             prompts: Arc::new(watch::Sender::new(0)),
         }

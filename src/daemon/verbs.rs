@@ -17,6 +17,7 @@ pub(crate) mod clean;
 pub(crate) mod daemon_status;
 pub(crate) mod daemon_stop;
 pub(crate) mod eof;
+pub(crate) mod hold;
 pub(crate) mod hook;
 pub(crate) mod interrupt;
 pub(crate) mod kill;
@@ -25,6 +26,7 @@ pub(crate) mod ls;
 pub(crate) mod morning;
 pub(crate) mod morning_looked;
 pub(crate) mod peek;
+pub(crate) mod quota;
 pub(crate) mod ralph_approve;
 pub(crate) mod ralph_clean;
 pub(crate) mod ralph_diff;
@@ -34,6 +36,7 @@ pub(crate) mod ralph_restore;
 pub(crate) mod ralph_resume;
 pub(crate) mod ralph_set;
 pub(crate) mod ralph_status;
+pub(crate) mod release;
 pub(crate) mod report;
 pub(crate) mod respawn;
 pub(crate) mod seen;
@@ -55,7 +58,7 @@ impl Supervisor {
             Call::Morning(params) => self.morning(&params, reply),
             Call::MorningLooked(params) => reply.answer(self.morning_looked(&params, peer)),
             Call::Peek(params) => match self.find(&params.name) {
-                Ok((_, slot)) => peek::peek(slot, params.lines, reply),
+                Ok((_, slot)) => peek::peek(slot, params.lines, params.styled, reply),
                 Err(error) => reply.refuse(error),
             },
             Call::Logs(params) => match self.find(&params.name) {
@@ -64,6 +67,8 @@ impl Supervisor {
             },
             Call::Send(params) => self.send(params, reply),
             Call::Answer(params) => reply.answer(self.answer(params, peer)),
+            Call::Hold(Named { name }) => reply.answer(self.hold(&name, peer)),
+            Call::Release(Named { name }) => reply.answer(self.release(&name, peer)),
             Call::Allow(params) => reply.answer(self.allow(params, peer)),
             Call::Interrupt(Named { name }) => self.interrupt(&name, reply),
             Call::Eof(Named { name }) => self.eof(&name, reply),
@@ -87,6 +92,8 @@ impl Supervisor {
             Call::Hook(params) => reply.answer(Ok(self.hook(&params, peer))),
             Call::RalphClean(params) => self.ralph_clean(&params, peer, reply),
             Call::NotifyNext(params) => self.notifying.listeners.next(&params, reply),
+            Call::Quota(Empty {}) => reply.answer(Ok(self.quota())),
+            Call::QuotaLift(Empty {}) => reply.answer(self.quota_lift(peer)),
             Call::DaemonStatus(Empty {}) => self.daemon_status(reply),
             Call::DaemonStop(Empty {}) => self.daemon_stop(reply),
             Call::DaemonHandover(Empty {}) => {

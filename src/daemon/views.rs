@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::daemon::messages::MemoryPressure;
 use crate::daemon::slot::Slot;
 use crate::daemon::verbs::ralph_resume::limits_to_raise;
-use crate::protocol::{RalphView, RestartView, TaskListView, TmuxView, WorkerView};
+use crate::protocol::{HeldView, RalphView, RestartView, TaskListView, TmuxView, WorkerView};
 use crate::{procs, wrapper};
 
 /// The document's time format: local, without offset.
@@ -52,6 +52,7 @@ fn worker(slot: &Slot) -> WorkerView {
         },
         worktree: slot.worktree.clone(),
         requests: slot.requests.open(Instant::now()),
+        held: engine.held_by().map(|(by, since)| HeldView { by, since: since.to_rfc3339() }),
         screen: if engine.status() == Status::Waiting { screen(slot) } else { vec![] },
         restart: restart(slot),
         metadata: metadata(slot),

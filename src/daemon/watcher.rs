@@ -41,6 +41,7 @@ pub(crate) async fn look(
     let sent = crate::daemon::clock::local_now().timestamp();
     let mut looks = vec![];
     let mut unreachable = vec![];
+    let mut clients = None;
     match tmux.glance().await {
         Ok(panes) => {
             gate.take(&panes, sent);
@@ -59,6 +60,8 @@ pub(crate) async fn look(
                 }
             }
             capture(&mut gate, tmux, dirty, &mut looks).await;
+            // Last, so that a person who has begun to type meanwhile is seen.
+            clients = tmux.clients().await.ok();
         }
         Err(error) => {
             // A server that is gone is told by the watches on its processes.
@@ -68,7 +71,7 @@ pub(crate) async fn look(
             }
         }
     }
-    LookRound { server, gate, looks, unreachable }
+    LookRound { server, gate, looks, clients, unreachable }
 }
 
 /// Captures those that printed and reads what they show.

@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use swarm_state::hook::HookEvent;
 use swarm_state::profiles::{HookStyle, Profile};
+use swarm_state::quota::QuotaAccount;
 
 use super::command::{TIMEOUT_SECONDS, command};
 use super::merge::{set_timeout, with_hooks};
+use super::status_line::{self, GIVEN_COMMAND};
 use crate::error::{Error, Result};
 use crate::store::{read_bounded, write_unsynced};
 
@@ -95,7 +97,7 @@ impl Launch<'_> {
         }
     }
 
-    fn claude(self, program: HookProgram<'_>, dir: &Path) -> Result<()> {
+    fn claude(mut self, program: HookProgram<'_>, dir: &Path) -> Result<()> {
         let given = given_settings(self.argv);
         // Claude Code uses only the last --settings, so the user's settings are merged into swarm's file.
         let theirs = match &given {
@@ -112,6 +114,9 @@ impl Launch<'_> {
         }
         let mut settings = with_hooks(&theirs, &events, program.path).map_err(|error| refused(error.0))?;
         set_timeout(&mut settings, HookEvent::PermissionRequest, hold.saturating_add(HOLD_MARGIN_SECONDS));
+        if !once && !program.is_inline {
+            self.set_status_line(&mut settings, program.path);
+        }
         if self.sandboxed {
             // Its own sandbox cannot be built inside of another one.
             settings["sandbox"] = json!({ "enabled": false });
@@ -132,6 +137,21 @@ impl Launch<'_> {
         self.argv.splice(at..at, ["--settings".to_owned(), value]);
         self.env.entry(BLOCK_CAP.0.to_owned()).or_insert_with(|| BLOCK_CAP.1.to_owned());
         Ok(())
+    }
+
+    /// Passes swarm's status line, which reads the usage limits and shows the user's own.
+    fn set_status_line(&mut self, settings: &mut Value, program: &Path) {
+        let given = settings.get("statusLine").filter(|line| line.is_object()).cloned();
+        if let Some(command) = given.as_ref().and_then(|line| line["command"].as_str()) {
+            self.env.insert(GIVEN_COMMAND.to_owned(), command.to_owned());
+        }
+        let account = QuotaAccount::of(self.profile.hooks, self.env);
+        let files = status_line::files(Some(self.cwd), account.as_ref().map(|account| &*account.dir));
+        // Its other keys, such as the padding, are the user's.
+        let mut line = given.or_else(|| status_line::setting(&files)).unwrap_or_else(|| json!({}));
+        line["type"] = "command".into();
+        line["command"] = command(program, HookEvent::StatusLine).into();
+        settings["statusLine"] = line;
     }
 }
 
@@ -165,9 +185,13 @@ fn refused(why: String) -> Error {
     Error::invalid(format!("its --settings cannot be joined with the hooks that swarm passes: {why}"))
 }
 
+/// A setting of Codex: near a usage limit, its question whether to change the model would stop an unattended loop.
+const NO_MODEL_QUESTION: [&str; 2] = ["-c", "notice.hide_rate_limit_model_nudge=true"];
+
 /// Returns the arguments with Codex's hooks, and the flag without which Codex ignores them.
 fn codex_args(program: &Path, events: &[HookEvent]) -> Vec<String> {
     let mut args = vec!["--dangerously-bypass-hook-trust".to_owned()];
+    args.extend(NO_MODEL_QUESTION.map(str::to_owned));
     for &event in events {
         let Some(name) = event.setting() else { continue };
         let command = toml::Value::String(command(program, event));
@@ -214,6 +238,29 @@ mod tests {
         assert_eq!((&held["timeout"], &hooks["Stop"][0]["hooks"][0]["timeout"]), (&json!(330), &json!(10)));
         passed(&["claude", "-p"], dir.path()).unwrap();
         assert_eq!(settings(dir.path())["hooks"].as_object().unwrap().len(), CLAUDE_ONCE.len() + 1);
+    }
+
+    #[test]
+    fn the_status_line_keeps_the_keys_and_the_command_of_the_users() {
+        let dir = tempfile::tempdir().unwrap();
+        let (argv, env) = passed(&["claude"], dir.path()).unwrap();
+        assert_eq!((argv.len(), env.contains_key(GIVEN_COMMAND)), (3, false));
+        let line = settings(dir.path())["statusLine"].clone();
+        assert_eq!(line["type"], "command");
+        assert!(line["command"].as_str().unwrap().ends_with(" /opt/swarm status-line"), "{line}");
+        std::fs::create_dir(dir.path().join(".claude")).unwrap();
+        let project = json!({"statusLine": {"type": "command", "command": "mine", "padding": 3}});
+        std::fs::write(dir.path().join(".claude/settings.json"), project.to_string()).unwrap();
+        passed(&["claude"], dir.path()).unwrap();
+        assert_eq!(settings(dir.path())["statusLine"]["padding"], 3);
+        let given = r#"{"statusLine":{"type":"command","command":"given","refreshInterval":5}}"#;
+        let (_, env) = passed(&["claude", "--settings", given], dir.path()).unwrap();
+        assert_eq!(env[GIVEN_COMMAND], "given");
+        let line = settings(dir.path())["statusLine"].clone();
+        assert_eq!((&line["refreshInterval"], line.get("padding")), (&json!(5), None));
+        // Without a terminal no status line is shown.
+        passed(&["claude", "-p"], dir.path()).unwrap();
+        assert_eq!(settings(dir.path()).get("statusLine"), None);
     }
 
     #[test]
@@ -265,13 +312,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (argv, env) = passed(&["codex", "exec", "--json"], dir.path()).unwrap();
         assert_eq!((&*argv[1], &*argv[2], &*argv[3]), ("exec", "--dangerously-bypass-hook-trust", "-c"));
+        assert_eq!(argv[4], NO_MODEL_QUESTION[1]);
         assert_eq!(
             (argv.last().unwrap().as_str(), argv.len(), env.len()),
-            ("--json", 4 + 2 * (CODEX.len() + 1), 0)
+            ("--json", 4 + 2 * (CODEX.len() + 2), 0)
         );
         let (argv, _) = passed(&["codex"], dir.path()).unwrap();
         assert_eq!(&*argv[1], "--dangerously-bypass-hook-trust");
-        let value: toml::Table = argv[3].parse().unwrap();
+        let value: toml::Table = argv[5].parse().unwrap();
         assert!(
             value["hooks"]["SessionStart"][0]["hooks"][0]["command"]
                 .as_str()

@@ -23,7 +23,7 @@ use super::command::{SHELL_NAME, TIMEOUT_SECONDS};
 use super::hold::hold;
 use super::report::{WorkerPlace, report_to_daemon};
 use super::task_list::{self, StoppingAgent};
-use super::{context, guard};
+use super::{context, guard, status_line};
 use crate::paths::Paths;
 use crate::protocol::HookNews;
 use crate::session::prompt;
@@ -107,11 +107,10 @@ fn event_of(args: &[OsString]) -> Option<HookEvent> {
 
 fn answer_to(args: &[OsString], called: HookCall, known: &KnownLoop) -> Option<String> {
     let event = event_of(args)?;
-    // Codex's `notify` has its input as an argument.
-    let bytes = match args.get(1) {
-        Some(text) => text.to_str()?.as_bytes().to_vec(),
-        None => input().unwrap_or_default(),
-    };
+    let bytes = given(args)?;
+    if event == HookEvent::StatusLine {
+        return status_line::show(&bytes, &|name| std::env::var_os(name));
+    }
     let read = HookInput::parse(&bytes);
     let is_nameless = read.as_ref().is_none_or(|input| input.session.is_none());
     if event == HookEvent::Stop && is_nameless {
@@ -166,6 +165,14 @@ fn answer_to(args: &[OsString], called: HookCall, known: &KnownLoop) -> Option<S
     }
     said = said.or_else(|| denial.map(|denial| denial.answer));
     said
+}
+
+/// The input of the hook. Codex's `notify` has it as an argument.
+fn given(args: &[OsString]) -> Option<Vec<u8>> {
+    Some(match args.get(1) {
+        Some(text) => text.to_str()?.as_bytes().to_vec(),
+        None => input().unwrap_or_default(),
+    })
 }
 
 /// The reason to keep an agent going whose task list or repository is not in order; `None` if it may stop.

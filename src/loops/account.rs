@@ -61,6 +61,7 @@ pub(super) fn of(env: &BTreeMap<String, String>, text: bool, finished: &Finished
         cost: printed.cost.into_iter().chain(recorded.cost).max_by(f64::total_cmp),
         session: recorded.session.or(printed.session),
         error: recorded.error.or(printed.error),
+        limits: if recorded.limits.is_empty() { printed.limits } else { recorded.limits },
     };
     (account, source)
 }

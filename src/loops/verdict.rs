@@ -112,6 +112,10 @@ impl LoopRun {
             finished.done_pattern.map(|seen| seen || finished.pattern.is_some_and(has_said_it));
         let mut verdict = Verdict { done_pattern, ..Verdict::default() };
         verdict.cost = self.profile.cost(account);
+        it.limits.clone_from(&account.limits);
+        for figure in it.limits.iter_mut().filter(|figure| figure.read_at == 0) {
+            figure.read_at = finished.ended.timestamp();
+        }
         verdict.tokens = account.usage.map(swarm_state::transcript::Usage::total);
         // If the agent never started, passing gates prove nothing.
         verdict.trouble = finished.never_started.as_ref().map(|why| not_started(why));

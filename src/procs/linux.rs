@@ -8,7 +8,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use procfs::process::Stat;
-use procfs::{Current, FromRead, Uptime, ticks_per_second};
+use procfs::{Current, FromRead, LoadAverage, Uptime, ticks_per_second};
 use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 use tokio::sync::Semaphore;
 
@@ -25,6 +25,11 @@ pub(super) fn ticks(stat: &Stat) -> u64 {
 pub(super) fn now() -> Option<u64> {
     // /proc/uptime has two decimals: rounding keeps a product slightly too small from losing a tick.
     Some((Uptime::current().ok()?.uptime * ticks_per_second() as f64).round() as u64)
+}
+
+/// The load of the last minute.
+pub(super) fn load() -> Option<f32> {
+    LoadAverage::current().ok().map(|load| load.one)
 }
 
 /// How long ago a process was started; may be one tick too much.

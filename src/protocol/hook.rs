@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use swarm_state::answer::{AgentRequest, RequestAnswer};
 use swarm_state::engine::HookSignal;
 use swarm_state::network::AllowedHost;
+use swarm_state::quota::QuotaFigure;
 
 /// The parameters of `hook`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +78,11 @@ pub enum HookNews {
         /// The request.
         request: AgentRequest,
     },
+    /// The agent reports the used parts of its account's usage limits.
+    Limits {
+        /// The used parts.
+        figures: Vec<QuotaFigure>,
+    },
     /// The agent waits for a person.
     Asks {
         /// The agent's question or request, as text.
@@ -114,7 +120,9 @@ impl HookNews {
     /// For the engine; `None` for what it does not decide by.
     pub fn heard(&self) -> Option<HookSignal> {
         match self {
-            Self::HostRefused { .. } | Self::Session { .. } | Self::Holds { .. } => None,
+            Self::HostRefused { .. } | Self::Session { .. } | Self::Holds { .. } | Self::Limits { .. } => {
+                None
+            }
             Self::Prompt => Some(HookSignal::Prompt),
             Self::Working => Some(HookSignal::Working),
             Self::ToolUsed { context } => Some(HookSignal::ToolUsed(*context)),

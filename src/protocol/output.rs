@@ -12,6 +12,9 @@ pub struct PeekParams {
     pub name: String,
     /// How many lines, from the end of the screen and its history.
     pub lines: u32,
+    /// Keep colors and other attributes, as SGR sequences. A line goes on with the attributes of the line before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub styled: bool,
 }
 
 /// The answer to `peek`.
@@ -21,7 +24,7 @@ pub struct Peeked {
     pub run: u64,
     /// The number of the first line, counted from the start of the run (0 on an alternate screen).
     pub first: u64,
-    /// The lines, without empty lines at the end and without escapes.
+    /// The lines, without empty lines at the end and without escapes other than those of `styled`.
     pub lines: Vec<String>,
     /// The agent draws in place (text is below its cursor): the lines are a screen, not a stream.
     pub alternate: bool,

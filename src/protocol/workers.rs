@@ -12,6 +12,7 @@ use swarm_state::caps::{Caps, CapsInForce};
 use swarm_state::ignored::IgnoredFiles;
 use swarm_state::model::{RestartWhen, Status, WorkerName, Worktree, is_default};
 use swarm_state::network::AllowedHost;
+use swarm_state::notice::HoldBy;
 use swarm_state::removal::Permission;
 use swarm_state::sandbox::{SandboxKind, SandboxNet};
 use swarm_state::tasks::IterationMode;
@@ -68,6 +69,9 @@ pub struct WorkerView {
     /// The requests of its agent that `answer` can answer, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<AgentRequestView>,
+    /// The person's hold on it; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<HeldView>,
     /// The last lines of its screen, while it waits for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub screen: Vec<String>,
@@ -363,6 +367,24 @@ pub struct AnswerParams {
 pub struct Answered {
     /// The request that was answered.
     pub request: AgentRequest,
+}
+
+/// The answer to `hold` and `release`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldChanged {
+    /// False if the worker was so before.
+    pub changed: bool,
+    /// Messages for the user, on stderr.
+    pub warnings: Vec<String>,
+}
+
+/// A person's hold on a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldView {
+    /// How.
+    pub by: HoldBy,
+    /// Since when: RFC 3339 with offset.
+    pub since: String,
 }
 
 /// The parameters of `allow`.

@@ -21,9 +21,9 @@ pub(super) const KEYS: &[Key<GuardSettings>] = &[
     ("off", "false", |to, entry| set(&mut to.off, entry.flag())),
 ];
 
-/// Refuses `[guard]` and `[notify]` in another file: an agent can change the files of its project.
+/// Refuses `[guard]`, `[notify]` and `[quota]` in another file: an agent can change the files of its project.
 pub(super) fn check(values: &[SettingValue], user: &Path) -> Result<()> {
-    let is_own = |key: &str| matches!(key.split('.').next(), Some("guard" | "notify"));
+    let is_own = |key: &str| matches!(key.split('.').next(), Some("guard" | "notify" | "quota"));
     let is_foreign = |value: &&SettingValue| is_own(&value.key) && value.file != user;
     let Some(SettingValue { key, file, line, .. }) = values.iter().find(is_foreign) else { return Ok(()) };
     let message = format!("{}:{line}: '{key}' is accepted only in the user's settings file", file.display());

@@ -172,6 +172,18 @@ const FAULTS: &[(&str, &str)] = &[
         "[limits]\npids = 3",
         "c.toml:2: 'limits.pids' must be a whole number, 5 to 4194304 (an agent in a sandbox that runs one command has up to 5 processes)",
     ),
+    ("[quota.claude]\npark_at = 0", "c.toml:2: 'quota.claude.park_at' must be a whole number, 1 to 100"),
+    ("[quota.claude]\npark_at = 101", "c.toml:2: 'quota.claude.park_at' must be a whole number, 1 to 100"),
+    ("[quota.codex]\npark_at = \"90\"", "c.toml:2: 'quota.codex.park_at' must be a whole number, 1 to 100"),
+    ("[quota.claude]\npark = 90", "c.toml:2: unknown key 'quota.claude.park'"),
+    (
+        "[quota.aider]\npark_at = 90",
+        "c.toml:1: 'quota.aider' names an agent that does not report its limits (claude and codex do)",
+    ),
+    (
+        "[quota]\npark_at = 90",
+        "c.toml:2: 'quota.park_at' names an agent that does not report its limits (claude and codex do)",
+    ),
     ("[limits]\npressure = 101", "c.toml:2: 'limits.pressure' must be a whole number, 1 to 100"),
     ("[tmux]\nsize = \"1x1\"", "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 1000x500)"),
     (
@@ -434,6 +446,18 @@ fn only_the_users_file_loosens_the_guard() {
     }
     let empty = dir.file("empty.toml", "[guard]");
     assert!(Settings::load(&user, Some(&empty), None).is_err());
+}
+
+#[test]
+fn parks_are_only_in_the_users_own_file() {
+    let dir = Fixture::new();
+    let park_at =
+        dir.load("[quota.claude]\npark_at = 90\n[quota.codex]\npark_at = 100").unwrap().quota.park_at;
+    assert_eq!(park_at, [(QuotaAgent::Claude, 90), (QuotaAgent::Codex, 100)].into());
+    let (user, local) = (dir.file("user.toml", ""), dir.file("swarm.toml", "[quota.claude]\npark_at = 100"));
+    let error = Settings::load(&user, Some(&local), None).unwrap_err().message;
+    let end = "swarm.toml:2: 'quota.claude.park_at' is accepted only in the user's settings file";
+    assert!(error.ends_with(end), "{error}");
 }
 
 #[test]

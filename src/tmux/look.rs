@@ -6,6 +6,8 @@
 
 use std::time::Instant;
 
+use swarm_state::attached::AttachedClient;
+
 use super::connection::{BrokenConnection, Captures, ControlReply, Link};
 use super::control::unescape;
 use super::handle::{Inner, Tmux, lock, unique};
@@ -26,6 +28,9 @@ const JOINED: &[&str] = &["-J"];
 
 /// Flags of `capture-pane`: one line for each row.
 const AS_ROWS: &[&str] = &[];
+
+/// Flags of `capture-pane`: one line for each row, with escapes for its attributes.
+const STYLED: &[&str] = &["-e"];
 
 impl Tmux {
     /// Lists our panes: in the session, with our marks, or running our wrapper, wherever a user moved them.
@@ -63,13 +68,12 @@ impl Tmux {
         Ok(rows::glances(&self.0.query(&["list-panes", "-a", "-F", rows::GLANCE_FORMAT]).await?))
     }
 
-    /// Lists the windows that clients show.
+    /// Lists the clients of the server.
     ///
     /// # Errors
     /// As [`Tmux::list`].
-    pub async fn attached_windows(&self) -> Result<Vec<String>> {
-        let listed = self.0.query(&["list-clients", "-F", "#{window_id}"]).await?;
-        Ok(String::from_utf8_lossy(&listed).lines().map(str::to_owned).collect())
+    pub async fn clients(&self) -> Result<Vec<AttachedClient>> {
+        Ok(rows::clients(&self.0.query(&["list-clients", "-F", rows::CLIENT_FORMAT]).await?))
     }
 
     /// Captures a pane's screen with up to `history` rows of scrollback (`u32::MAX`: all). `None` if there is no such
@@ -87,6 +91,14 @@ impl Tmux {
     /// As [`Tmux::capture`].
     pub async fn capture_rows(&self, pane: &str, history: u32) -> Result<Option<Captured>> {
         self.take(pane, history, AS_ROWS).await
+    }
+
+    /// As [`Tmux::capture_rows`], with colors and other attributes as escapes.
+    ///
+    /// # Errors
+    /// As [`Tmux::capture`].
+    pub async fn capture_styled_rows(&self, pane: &str, history: u32) -> Result<Option<Captured>> {
+        self.take(pane, history, STYLED).await
     }
 
     /// Captures several panes as [`Tmux::capture`] does, each with its own number of scrollback rows. Returns the

@@ -4,6 +4,8 @@
 //! compares, the other values that change, and the constant ones, which are requested only when an unknown pane
 //! appears.
 
+use swarm_state::attached::AttachedClient;
+
 use super::types::{Glance, PaneRow};
 
 /// The values that each tick compares.
@@ -16,6 +18,9 @@ pub(super) const SHORT_FORMAT: &str = "#{pane_id}:#{pane_pid}:#{pane_dead}:#{pan
 /// The constant values, after [`SHORT_FORMAT`] and a `:`. The free text is last.
 pub(super) const REST_FORMAT: &str =
     ":#{window_id}:#{session_name}:#{@swarm_run}:#{@swarm_worker}:#{pane_start_command}";
+
+/// The values of a client. Versions of tmux without the last one do not report the focus.
+pub(super) const CLIENT_FORMAT: &str = "#{client_pid}:#{client_created}:#{client_activity}:#{window_id}:#{pane_id}:#{client_readonly}#{client_control_mode}:#{client_prefix}#{pane_in_mode}:#{client_flags}";
 
 /// A line of a list, and the session it was listed under (none in the short form).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +67,26 @@ pub(super) fn glances(text: &[u8]) -> Vec<Glance> {
         Some(Glance { pane, activity, size, history: fields.next()?.parse().ok()? })
     };
     text.split(|byte| *byte == b'\n').filter_map(glance).collect()
+}
+
+/// Parses a list in [`CLIENT_FORMAT`].
+pub(super) fn clients(text: &[u8]) -> Vec<AttachedClient> {
+    let is_set = |flags: &str| flags.contains(|flag| flag != '0');
+    let client = |line: &str| {
+        let mut fields = line.splitn(8, ':');
+        let mut next = || fields.next();
+        Some(AttachedClient {
+            pid: next()?.parse().ok()?,
+            created: next()?.parse().ok()?,
+            activity: next()?.parse().ok()?,
+            window: next()?.to_owned(),
+            pane: next()?.to_owned(),
+            is_mute: is_set(next()?),
+            is_in_mode: is_set(next()?),
+            has_focus: next()?.split(',').any(|flag| flag == "focused"),
+        })
+    };
+    String::from_utf8_lossy(text).lines().filter_map(client).collect()
 }
 
 /// The 7 of `%7`.
@@ -119,6 +144,30 @@ mod tests {
         let glance = |pane, activity, size| Glance { pane, activity, size, history: 9 };
         let expected = [glance(7, 1_700_000_000, (200, 50)), glance(12, 1_700_000_001, (80, 24))];
         assert_eq!(glances(text), expected);
+    }
+
+    #[test]
+    fn clients_are_read() {
+        let client = AttachedClient {
+            pid: 42,
+            created: 100,
+            activity: 105,
+            window: "@3".into(),
+            pane: "%7".into(),
+            is_mute: false,
+            is_in_mode: false,
+            has_focus: true,
+        };
+        for (line, expected) in [
+            ("42:100:105:@3:%7:00:00:attached,focused,UTF-8", client.clone()),
+            ("42:100:105:@3:%7:00:00:", AttachedClient { has_focus: false, ..client.clone() }),
+            ("42:100:105:@3:%7:10:00:focused", AttachedClient { is_mute: true, ..client.clone() }),
+            ("42:100:105:@3:%7:01:00:focused", AttachedClient { is_mute: true, ..client.clone() }),
+            ("42:100:105:@3:%7:00:02:focused", AttachedClient { is_in_mode: true, ..client.clone() }),
+            ("42:100:105:@3:%7:00:10:focused", AttachedClient { is_in_mode: true, ..client.clone() }),
+        ] {
+            assert_eq!(clients(format!("{line}\n\nno client\n").as_bytes()), [expected], "{line}");
+        }
     }
 
     #[test]

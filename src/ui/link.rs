@@ -178,7 +178,7 @@ async fn one_answer(
                 };
                 client.call::<Lines>(&Call::Logs(params), QUICK_TIMEOUT).await?.lines
             } else {
-                let call = Call::Peek(PeekParams { name: name.clone(), lines });
+                let call = Call::Peek(PeekParams { name: name.clone(), lines, styled: true });
                 client.call::<Peeked>(&call, QUICK_TIMEOUT).await?.lines
             };
             Some(UiEvent::Page(name, panel, text))

@@ -113,6 +113,8 @@ pub(super) struct UiModel {
     pub(super) size: (u16, u16),
     /// Whether the terminal shows color.
     pub(super) has_color: bool,
+    /// The load of this machine when the frame was drawn.
+    pub(super) load: Option<f32>,
     pub(super) workers: BTreeMap<String, WorkerView>,
     pub(super) link: LinkState,
     pub(super) mode: UiMode,
@@ -158,6 +160,7 @@ impl UiModel {
             now,
             size,
             has_color,
+            load: None,
             workers: BTreeMap::new(),
             link: LinkState::Connecting,
             mode: UiMode::List,

@@ -1,5 +1,6 @@
 //! The panel of the selected worker: its title, its page, and the names of all pages.
 
+use ansi_to_tui::IntoText;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -165,6 +166,7 @@ fn page(model: &UiModel, width: usize) -> Vec<Line<'static>> {
     };
     match text {
         Some(text) if text.is_empty() => lines.push(Line::raw("nothing was printed yet")),
+        Some(text) if model.panel == Panel::Screen => lines.extend(screen_lines(model, text)),
         Some(text) => lines.extend(text.iter().flat_map(|line| text_lines(model, line, width))),
         None if model.selected.is_some() => lines.push(Line::raw("loading …")),
         None => {}
@@ -194,8 +196,17 @@ fn request(model: &UiModel, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// A line of a page, wrapped; the lines of a diff are colored by their sign. A wrapped screen would be unreadable, so
-/// its lines are cut.
+/// The lines of a screen with their colors. They are cut, because a wrapped screen would be unreadable.
+fn screen_lines(model: &UiModel, text: &[String]) -> Vec<Line<'static>> {
+    // A line goes on with the attributes of the line before.
+    let styled = text.join("\n").into_text().map(|text| text.lines).unwrap_or_default();
+    if model.has_color && styled.len() == text.len() {
+        return styled;
+    }
+    text.iter().map(|line| Line::raw(printable(line))).collect()
+}
+
+/// A line of a page, wrapped; the lines of a diff are colored by their sign.
 fn text_lines(model: &UiModel, line: &str, width: usize) -> Vec<Line<'static>> {
     let color = match line.as_bytes() {
         _ if model.panel != Panel::Diff => None,
@@ -205,8 +216,7 @@ fn text_lines(model: &UiModel, line: &str, width: usize) -> Vec<Line<'static>> {
         _ => None,
     };
     let style = color.map_or_else(Style::new, |color| colored(model, color));
-    let parts = if model.panel == Panel::Screen { vec![line] } else { wrap(line, width) };
-    parts.into_iter().map(|part| Line::styled(part.to_owned(), style)).collect()
+    wrap(line, width).into_iter().map(|part| Line::styled(part.to_owned(), style)).collect()
 }
 
 /// Breaks a line after a space in the second half of the width, or else at the width.
@@ -332,6 +342,26 @@ mod tests {
         ] {
             assert_eq!(wrap(line, width), parts, "{line:?} {width}");
         }
+    }
+
+    #[test]
+    fn a_screen_has_its_colors_and_all_of_its_lines() {
+        let rows = ["\x1b[31mred", "still\x1b[0m plain", "", "\x1b[1;38;5;208mbold\x1b[m", "日本"];
+        let text = rows.map(str::to_owned);
+        let mut model = UiModel::new(crate::ui::tests::now(), (80, 24), true);
+        let lines = screen_lines(&model, &text);
+        let plain: Vec<String> = lines.iter().map(Line::to_string).collect();
+        assert_eq!(plain, ["red", "still plain", "", "bold", "日本"]);
+        let color = |line: usize, span: usize| lines[line].style.patch(lines[line].spans[span].style).fg;
+        assert_eq!((color(0, 0), color(1, 0)), (Some(Color::Red), Some(Color::Red)));
+        assert_ne!(color(1, 1), Some(Color::Red));
+        assert_eq!(color(3, 0), Some(Color::Indexed(208)));
+        model.has_color = false;
+        assert!(
+            screen_lines(&model, &text)
+                .iter()
+                .all(|line| line.spans.iter().all(|span| span.style.fg.is_none()))
+        );
     }
 
     #[test]

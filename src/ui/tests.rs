@@ -83,6 +83,7 @@ pub(super) fn fleet() -> Vec<WorkerView> {
 /// The interface with all workers.
 pub(super) fn model(columns: u16, rows: u16) -> UiModel {
     let mut model = UiModel::new(now(), (columns, rows), false);
+    model.load = Some(1.4);
     send(&mut model, UiEvent::Workers(fleet()));
     model
 }

@@ -4,7 +4,7 @@
 //! action is a command line of swarm itself, or a request that only reads.
 
 use chrono::{DateTime, FixedOffset, TimeDelta};
-use swarm_state::screen::printable;
+use swarm_state::screen::{printable, styled};
 
 use super::messages::{UiEffect, UiEvent};
 use super::model::{LinkState, Panel, UiModel};
@@ -73,7 +73,8 @@ fn receive(model: &mut UiModel, event: UiEvent) {
         }
         UiEvent::Page(name, panel, lines) if model.selected.as_ref() == Some(&name) => {
             model.loading.remove(&panel);
-            let lines: Vec<String> = lines.iter().map(|line| printable(line)).collect();
+            let clean = if panel == Panel::Screen { styled } else { printable };
+            let lines: Vec<String> = lines.iter().map(|line| clean(line)).collect();
             model.is_changed |= model.pages.get(&panel) != Some(&lines);
             model.pages.insert(panel, lines);
         }

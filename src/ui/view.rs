@@ -81,10 +81,13 @@ fn header(model: &UiModel, width: usize) -> Line<'static> {
     let mut text = fit(&parts.join(" · "), room);
     let costs = model.workers.values().filter_map(|worker| worker.metadata().cost_usd);
     let costs: Vec<f64> = costs.collect();
-    let cost = format!("cost ${:.2}", costs.iter().sum::<f64>());
-    if !costs.is_empty() && text.width() + cost.len() + 2 <= room {
-        text.push_str(&" ".repeat(room - text.width() - cost.len()));
-        text.push_str(&cost);
+    let cost = (!costs.is_empty()).then(|| format!("cost ${:.2}", costs.iter().sum::<f64>()));
+    let load = model.load.map(|load| format!("load {load:.1}"));
+    let facts =
+        [load.into_iter().chain(cost.clone()).collect::<Vec<_>>().join("  "), cost.unwrap_or_default()];
+    if let Some(facts) = facts.iter().find(|facts| text.width() + facts.len() + 2 <= room) {
+        text.push_str(&" ".repeat(room - text.width() - facts.len()));
+        text.push_str(facts);
     }
     let style =
         if count(Attention::NeedsYou) > 0 { of_group(model, Attention::NeedsYou) } else { Style::new() };

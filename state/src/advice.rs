@@ -6,7 +6,7 @@
 use crate::cause::Cause;
 use crate::ends::StopReason;
 use crate::model::Status;
-use crate::notice::PauseBy;
+use crate::notice::{HoldBy, PauseBy};
 
 /// The facts that the next step depends on.
 #[derive(Clone, Copy, Debug)]
@@ -29,23 +29,11 @@ pub struct Situation<'a> {
 pub fn next_step(of: &Situation<'_>) -> Option<String> {
     let name = of.name;
     Some(match (of.status, of.cause) {
-        (Status::Waiting, Some(Cause::DiskFull { .. })) => {
-            "make room on the disk, or fix the error; swarm then goes on by itself".to_owned()
+        (_, Some(Cause::Held { by: HoldBy::Typing, .. })) => {
+            format!("swarm goes on 30 s after you detach; at once: swarm release {name}")
         }
-        (Status::Waiting, Some(Cause::MemoryPressure { .. })) => {
-            "swarm goes on by itself; to free memory, end other programs or workers".to_owned()
-        }
-        (Status::Waiting, Some(Cause::Outage { outage, .. })) if outage.needs_person() => format!(
-            "log in with the agent's own command, then: swarm ralph resume {name}; \
-             with another key: swarm ralph resume {name} --env KEY"
-        ),
-        (Status::Waiting, Some(Cause::Outage { .. })) => {
-            format!("swarm goes on by itself; to try at once: swarm ralph resume {name}")
-        }
-        (Status::Waiting, Some(Cause::NeedsPerson { answerable: true, .. })) => {
-            format!("swarm answer {name} yes, no, always or a text; or: swarm attach {name}")
-        }
-        (Status::Waiting, _) => format!("the agent waits for you: swarm attach {name}"),
+        (_, Some(Cause::Held { by: HoldBy::Command, .. })) => format!("swarm release {name}"),
+        (Status::Waiting, cause) => while_waiting(name, cause),
         (_, Some(Cause::EarlierSwarm { .. })) => {
             format!("once it has ended there, remove it from the list: swarm clean {name}")
         }
@@ -84,6 +72,33 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
             return None;
         }
     })
+}
+
+/// The next step for a worker that waits.
+fn while_waiting(name: &str, cause: Option<&Cause>) -> String {
+    match cause {
+        Some(Cause::DiskFull { .. }) => {
+            "make room on the disk, or fix the error; swarm then goes on by itself".to_owned()
+        }
+        Some(Cause::MemoryPressure { .. }) => {
+            "swarm goes on by itself; to free memory, end other programs or workers".to_owned()
+        }
+        Some(Cause::Outage { outage, .. }) if outage.needs_person() => format!(
+            "log in with the agent's own command, then: swarm ralph resume {name}; \
+             with another key: swarm ralph resume {name} --env KEY"
+        ),
+        Some(Cause::Outage { .. }) => {
+            format!("swarm goes on by itself; to try at once: swarm ralph resume {name}")
+        }
+        Some(Cause::Quota { .. }) => format!(
+            "swarm goes on by itself; to go on at once: swarm ralph resume {name}; \
+             for all parked loops: swarm ralph resume --all --now"
+        ),
+        Some(Cause::NeedsPerson { answerable: true, .. }) => {
+            format!("swarm answer {name} yes, no, always or a text; or: swarm attach {name}")
+        }
+        _ => format!("the agent waits for you: swarm attach {name}"),
+    }
 }
 
 /// The command that continues a loop that ended at limits, after the changes that `ralph set` has to make.
@@ -176,6 +191,19 @@ mod tests {
         ] {
             let next = next_step(&Situation { name: "a", status, is_loop, is_paused, cause, raise: None });
             assert_eq!(next.unwrap_or_default(), step, "{status:?} {cause:?}");
+        }
+    }
+
+    #[test]
+    fn a_held_worker_goes_on_after_its_release() {
+        let typed = "swarm goes on 30 s after you detach; at once: swarm release a";
+        for (status, by, step) in
+            [(Status::Running, HoldBy::Typing, typed), (Status::Waiting, HoldBy::Command, "swarm release a")]
+        {
+            let cause = Some(&Cause::Held { by, since: chrono::DateTime::UNIX_EPOCH.fixed_offset() });
+            let (name, is_loop, is_paused, raise) = ("a", true, false, None);
+            let of = Situation { name, status, is_loop, is_paused, cause, raise };
+            assert_eq!(next_step(&of).as_deref(), Some(step));
         }
     }
 

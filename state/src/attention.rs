@@ -59,7 +59,9 @@ impl Attention {
 fn waiting(cause: Option<&Cause>) -> Attention {
     match cause {
         Some(Cause::Outage { outage, .. }) if !outage.needs_person() => Attention::Parked,
-        Some(Cause::MemoryPressure { .. }) => Attention::Parked,
+        Some(Cause::MemoryPressure { .. } | Cause::Quota { .. }) => Attention::Parked,
+        // No agent works, and the person who holds the worker knows.
+        Some(Cause::Held { .. }) => Attention::Parked,
         _ => Attention::NeedsYou,
     }
 }
@@ -75,18 +77,23 @@ fn paused(cause: Option<&Cause>) -> Attention {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::notice::HoldBy;
     use crate::outage::OutageKind;
 
     #[test]
     fn the_group_of_each_worker() {
         let outage = |outage| Cause::Outage { outage, message: "m".into(), until: None, retry_seconds: 5 };
         let paused = |by| Cause::Paused { by, detail: None };
+        let held = |by| Cause::Held { by, since: chrono::DateTime::UNIX_EPOCH.fixed_offset() };
         let disk = Cause::DiskFull { error: "no space left".into() };
         let pressure = Cause::MemoryPressure { percent: 34, limit: 20 };
         for (status, cause, is_seen, group) in [
             (Status::Starting, None, false, Attention::Working),
             (Status::Running, Some(paused(PauseBy::NoProgress)), false, Attention::Working),
             (Status::Retrying, None, false, Attention::Working),
+            (Status::Running, Some(held(HoldBy::Typing)), false, Attention::Working),
+            (Status::Running, Some(held(HoldBy::Command)), false, Attention::Working),
+            (Status::Waiting, Some(held(HoldBy::Command)), false, Attention::Parked),
             (Status::Waiting, None, false, Attention::NeedsYou),
             (
                 Status::Waiting,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::engine::Why;
 use crate::model::{Status, is_default, is_out_of_memory};
-use crate::notice::{PauseBy, StopReason, duration};
+use crate::notice::{HoldBy, PauseBy, StopReason, duration};
 use crate::outage;
 
 /// Why a worker or loop is in its state.
@@ -58,6 +58,17 @@ pub enum Cause {
         /// Seconds from the outage to the next try.
         retry_seconds: u64,
     },
+    /// The loops of the agent's account are parked until its usage limit is reset.
+    Quota {
+        /// The account, such as `claude account ~/.claude`.
+        account: String,
+        /// The limit and its window, such as `5 hour limit`.
+        window: String,
+        /// The used part of the limit, in percent.
+        used: u16,
+        /// When the limit is reset.
+        until: DateTime<FixedOffset>,
+    },
     /// The loop waits after a failure.
     Backoff {
         /// Seconds from the failure to the next try.
@@ -76,6 +87,13 @@ pub enum Cause {
     Restart {
         /// How the last run ended, and when the next is due.
         text: String,
+    },
+    /// A person holds the worker.
+    Held {
+        /// How.
+        by: HoldBy,
+        /// Since when.
+        since: DateTime<FixedOffset>,
     },
     /// swarm is ending the run.
     Ending {
@@ -135,10 +153,14 @@ impl Cause {
             Self::Outage { outage, retry_seconds, .. } => {
                 format!("{}, next try within {}", outage.word(), duration(*retry_seconds, " "))
             }
+            Self::Quota { window, used, until, .. } => {
+                format!("until {:02}:{:02}: {used} % of {window}", until.hour(), until.minute())
+            }
             Self::Backoff { failure, failures, max_failures, .. } => {
                 let why = failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
                 format!("{failures} of {max_failures} failures{why}")
             }
+            Self::Held { since, .. } => format!("held by you since {}", clock_time(since)),
             Self::DiskFull { .. } => "disk full".to_owned(),
             Self::MemoryPressure { percent, .. } => format!("memory pressure {percent} %"),
             Self::Unsaved { .. } => "its state cannot be saved".to_owned(),
@@ -173,9 +195,19 @@ impl Cause {
             Self::Outage { message, retry_seconds, .. } => {
                 format!("{message} (goes on by itself within {})", duration(*retry_seconds, " "))
             }
+            Self::Quota { account, window, used, until } => {
+                let (day, hour, minute) = (until.date_naive(), until.hour(), until.minute());
+                format!(
+                    "parked until {day} {hour:02}:{minute:02} {}: {account} used {used} % of its {window}",
+                    until.offset()
+                )
+            }
             Self::Backoff { retry_seconds, failure, .. } => {
                 let why = failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
                 format!("next try {retry_seconds}s after a failure{why}")
+            }
+            Self::Held { since, .. } => {
+                format!("held by you since {}: swarm starts and ends nothing here", clock_time(since))
             }
             Self::Ending { why } => format!("ending: {}", why.phrase()),
             Self::Checking { check, more: 0 } => format!("checking: {check}"),
@@ -190,6 +222,10 @@ impl Cause {
     }
 }
 
+fn clock_time(at: &DateTime<FixedOffset>) -> String {
+    format!("{:02}:{:02}", at.hour(), at.minute())
+}
+
 /// Reads a cause from the wire; `None` for one that only a later swarm knows.
 ///
 /// # Errors
@@ -202,6 +238,20 @@ pub fn known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cause>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn held() -> Cause {
+        let since = DateTime::parse_from_rfc3339("2026-01-15T14:02:59+01:00").unwrap();
+        Cause::Held { by: HoldBy::Typing, since }
+    }
+
+    const QUOTA_TEXT: &str =
+        "parked until 2026-01-15 14:20 +01:00: claude account ~/.claude used 92 % of its 5 hour limit";
+
+    fn quota() -> Cause {
+        let (account, window) = ("claude account ~/.claude".into(), "5 hour limit".into());
+        let until = DateTime::parse_from_rfc3339("2026-01-15T14:20:00+01:00").unwrap();
+        Cause::Quota { account, window, used: 92, until }
+    }
 
     fn all() -> Vec<(Cause, &'static str)> {
         let outage = |kind, until: Option<&str>| Cause::Outage {
@@ -242,12 +292,14 @@ mod tests {
                 outage(outage::OutageKind::Login, None),
                 "needs you: limit reached (swarm retries within 5m 0s)",
             ),
+            (quota(), QUOTA_TEXT),
             (backoff(None), "next try 4s after a failure"),
             (backoff(Some("exit status 1")), "next try 4s after a failure: exit status 1"),
             (
                 Cause::Restart { text: "exit status 1, next run at 08:05:00".into() },
                 "exit status 1, next run at 08:05:00",
             ),
+            (held(), "held by you since 14:02: swarm starts and ends nothing here"),
             (Cause::Ending { why: Why::TurnOver }, "ending: turn over"),
             (Cause::Checking { check: "make test".into(), more: 0 }, "checking: make test"),
             (Cause::Checking { check: "make test".into(), more: 2 }, "checking: make test and 2 more"),
@@ -282,9 +334,11 @@ mod tests {
                 "limit until 08:05",
                 "overload, next try within 5m 0s",
                 "not logged in",
+                "until 14:20: 92 % of 5 hour limit",
                 "3 of 5 failures",
                 "3 of 5 failures: exit status 1",
                 "exit status 1, next run at 08:05:00",
+                "held by you since 14:02",
                 "ending: turn over",
                 "checking: make test",
                 "checking: make test and 2 more",

@@ -28,8 +28,10 @@ mod ended;
 mod events;
 mod evidence;
 mod follow_up;
+mod hold;
 mod hook_signals;
 mod limits;
+mod parking;
 mod phase;
 mod questions;
 mod reports;
@@ -52,6 +54,7 @@ pub use clock::{AwakeClock, ClockJump};
 pub use ended::Ended;
 pub use events::{Effect, Event, SpawnError};
 pub use evidence::Evidence;
+pub use hold::{Presence, RELEASE_DELAY};
 pub use hook_signals::HookSignal;
 pub use phase::{Phase, Why};
 pub use restart::Restarts;
@@ -61,6 +64,7 @@ use crate::budget::{BudgetEdits, Budgets, Spent};
 use crate::model::{Exit, Run, default_question_timeout};
 use crate::notice::{Entry, PauseBy};
 use crate::outage::Outage;
+use crate::quota::Park;
 
 /// The time between SIGTERM and SIGKILL, and between two SIGKILLs.
 pub(crate) const KILL_DELAY: Duration = Duration::from_secs(5);
@@ -146,6 +150,12 @@ pub struct Loop {
     outages: u32,
     #[serde(default)]
     outage: Option<Outage>,
+    /// The park of the agent's account, while the loop waits for its end; and the reset of the last one that a person
+    /// lifted for this loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    park: Option<Park>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lifted_until: Option<DateTime<FixedOffset>>,
     /// All outages, and the seconds lost to those that have ended.
     #[serde(default)]
     total_outages: u32,
@@ -172,6 +182,9 @@ pub struct Loop {
     /// At least one iteration succeeded. A record of an older release did not count them.
     #[serde(default = "yes")]
     succeeded: bool,
+    /// How long the current iteration was held, without the hold that lasts.
+    #[serde(default)]
+    held: Duration,
     /// Details about the end of the current iteration.
     #[serde(default)]
     detail: Option<String>,
@@ -221,11 +234,17 @@ pub struct Worker {
     restarts: Option<Restarts>,
     #[serde(default)]
     evidence: Evidence,
+    /// A person's hold.
+    #[serde(default, skip_serializing_if = "hold::Hold::is_none")]
+    hold: hold::Hold,
     /// The last run that was reported as ready.
     #[serde(default)]
     greeted: Run,
     #[serde(skip, default = "yes")]
     reachable: bool,
+    /// The present park of the agent's account.
+    #[serde(skip)]
+    account_park: Option<Park>,
 }
 
 fn yes() -> bool {
@@ -302,7 +321,8 @@ impl Worker {
     /// When a [`Event::Tick`] is due, on [`Now::mono`]'s clock.
     pub fn deadline(&self) -> Option<Duration> {
         let time_limit = self.time_limit().map(|(at, _)| at);
-        [self.phase.deadline(), time_limit, self.question_deadline()].into_iter().flatten().min()
+        let deadlines = [self.phase_deadline(), time_limit, self.question_deadline(), self.hold_deadline()];
+        deadlines.into_iter().flatten().min()
     }
 
     /// Adjusts times from an earlier boot or daemon to this clock, so that no wait grows by a restart.
@@ -321,6 +341,7 @@ impl Worker {
         if let Some(watch) = self.phase.watch_mut() {
             watch.forget_time();
         }
+        self.hold.rebase(now);
         if let Some(trouble) = &mut self.trouble {
             trouble.since = trouble.since.map(|since| since.min(now.mono));
         }

@@ -37,11 +37,13 @@ pub enum HookEvent {
     Notification,
     /// Codex's `notify` program.
     CodexNotify,
+    /// Claude Code's status line is about to be shown.
+    StatusLine,
 }
 
 impl HookEvent {
     /// All, in the order of the documents.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Stop,
         Self::SubagentStop,
         Self::StopFailure,
@@ -54,6 +56,7 @@ impl HookEvent {
         Self::PreCompact,
         Self::Notification,
         Self::CodexNotify,
+        Self::StatusLine,
     ];
 
     /// The word on the command line and in the protocol.
@@ -71,6 +74,7 @@ impl HookEvent {
             Self::PreCompact => "pre-compact",
             Self::Notification => "notification",
             Self::CodexNotify => "codex-notify",
+            Self::StatusLine => "status-line",
         }
     }
 
@@ -88,7 +92,7 @@ impl HookEvent {
             Self::PostToolUse => Some("PostToolUse"),
             Self::PreCompact => Some("PreCompact"),
             Self::Notification => Some("Notification"),
-            Self::CodexNotify => None,
+            Self::CodexNotify | Self::StatusLine => None,
         }
     }
 
@@ -214,6 +218,7 @@ pub fn heard(event: HookEvent, input: &HookInput, held: bool) -> Option<HookSign
         | HookEvent::SubagentStop
         | HookEvent::SessionStart
         | HookEvent::SessionEnd
+        | HookEvent::StatusLine
         | HookEvent::CodexNotify => None,
     }
 }

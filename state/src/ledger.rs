@@ -12,6 +12,7 @@ use crate::gates::{CheckResult, Verdict};
 use crate::inventory::KnownReport;
 use crate::model::{Exit, is_out_of_memory};
 use crate::notice::{Counts, IterationExit};
+use crate::quota::QuotaFigure;
 use crate::runners::{CheckProgram, RunnerUse};
 
 /// Before the name of each program among the watched files.
@@ -163,6 +164,9 @@ pub struct Iteration {
     /// Why it ended, as a phrase; empty in a record of an older release.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// The used parts of the account's usage limits, as the agent recorded them. Not stored.
+    #[serde(skip)]
+    pub limits: Vec<QuotaFigure>,
     /// The last lines that its agent printed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub last_lines: Vec<String>,

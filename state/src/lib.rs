@@ -34,12 +34,15 @@
 //! * **budget** – a limit that ends a loop: iterations, time, cost, tokens, failures, no progress
 //! * **failure** – an iteration that did not do its work; **backoff** – the wait after it
 //! * **outage** – a usage limit, an overloaded API or a failed login; not a failure
+//! * **quota** – the usage limits of an account; **account** – an agent with its configuration directory;
+//!   **park** – the wait of all its loops until a reset
 //! * **cause** – why a worker or loop is in its state, as data; the text is derived from it
 //! * **advice** – the next step that swarm suggests to a person, derived from the cause
 //! * **attention** – the group that says how urgently a worker needs a person: needs you, failed or lost, working, …
 //! * **notification** – a message about a worker's state that leaves the terminal; **digest** – one for several states
 //! * **stop reason** – why a worker has finished, as data; **end** – its class, as results and exit statuses report it
 //! * **finished** – a worker or loop that has ended and does not start again by itself
+//! * **held** – a worker that a person is typing into, or has held by command; swarm leaves it alone
 //! * **paused** – a loop that starts no iteration until it is resumed
 //! * **lost** – a worker whose tmux server went away; its end is unknown
 //! * **orphan** – a pane that belongs to no current run
@@ -71,12 +74,12 @@
 //!
 //! 1. [`model`], [`spec`] and [`caps`]: the nouns, and what the user asked for
 //! 2. [`engine`]: the heart, a worker as states x events -> effects
-//! 3. [`gates`], [`check_result`], [`rooms`], [`proof`], [`proof_summary`], [`promise`], [`budget`], [`outage`]: when a
-//!    loop is complete, must end or has to wait; [`test_gates`], [`canary`], [`inventory`]: whether a check runs its
-//!    tests
+//! 3. [`gates`], [`check_result`], [`rooms`], [`proof`], [`proof_summary`], [`promise`], [`budget`], [`outage`],
+//!    [`quota`]: when a loop is complete, must end or has to wait; [`test_gates`], [`canary`], [`inventory`]: whether a
+//!    check runs its tests
 //! 4. [`ends`], [`cause`], [`advice`], [`attention`], [`notice`], [`words`]: why it is in its state, what it needs, and
 //!    the text for people; [`notify`]: which states are announced to a person, and when; [`morning`]: what happened to
-//!    all workers in a period
+//!    all workers in a period; [`attached`]: who types into a pane
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
 //! 6. [`transcript`], [`hook`], [`answer`], [`context`]: what an agent records, reports and asks, and how full its
 //!    context is
@@ -145,6 +148,8 @@ pub mod contract;
 
 pub mod outage;
 
+pub mod quota;
+
 pub mod ledger;
 
 pub mod scripts;
@@ -163,6 +168,7 @@ pub mod cause;
 
 pub mod advice;
 
+pub mod attached;
 pub mod attention;
 
 pub mod morning;

@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::is_default;
 use crate::tasks::IterationMode;
 
 mod lines;
@@ -15,7 +16,7 @@ mod reason;
 #[cfg(test)]
 mod tests;
 
-pub use reason::{Counts, IterationExit, PauseBy};
+pub use reason::{Counts, HoldBy, IterationExit, PauseBy};
 
 pub use crate::ends::StopReason;
 pub use crate::words::{counted, dollars, duration, named};
@@ -152,7 +153,7 @@ pub enum Entry {
         /// The iteration.
         iteration: u32,
     },
-    /// An outage ended an iteration. swarm repeats it after a wait.
+    /// An outage ended an iteration, which swarm repeats after a wait; or it delays the next one.
     Outage {
         /// The iteration.
         iteration: u32,
@@ -160,6 +161,9 @@ pub enum Entry {
         message: String,
         /// Seconds until the next try.
         wait: u64,
+        /// The iteration has not begun: the loops of the agent's account are parked.
+        #[serde(default, skip_serializing_if = "is_default")]
+        parked: bool,
     },
     /// The time limit of an iteration or of the loop was reached. swarm is ending the agent.
     OutOfTime {
@@ -196,6 +200,13 @@ pub enum Entry {
     },
     /// A loop was resumed.
     Resumed,
+    /// A person holds the worker: swarm starts and ends nothing there.
+    Held {
+        /// How.
+        by: HoldBy,
+    },
+    /// The hold has ended.
+    Released,
     /// A run of a plain worker with a restart policy ended.
     RunEnded {
         /// The run.
@@ -232,7 +243,7 @@ pub enum Entry {
 
 impl Entry {
     /// The word of every kind, as the serde form has it in `kind`.
-    pub const KINDS: [&str; 28] = [
+    pub const KINDS: [&str; 30] = [
         "started",
         "ready",
         "idle",
@@ -256,6 +267,8 @@ impl Entry {
         "loop_failed",
         "paused",
         "resumed",
+        "held",
+        "released",
         "run_ended",
         "stopped",
         "lost",

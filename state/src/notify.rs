@@ -63,8 +63,8 @@ impl NotifyClass {
             Attention::NeedsYou => Some(Self::NeedsYou),
             Attention::FailedOrLost if state.status == Status::Failed => Some(Self::Ended),
             Attention::FailedOrLost => Some(Self::Fleet),
-            // The person who paused the loop needs no message.
-            Attention::Parked if matches!(cause, Some(Cause::Paused { .. })) => None,
+            // The person who paused the loop or holds the worker needs no message.
+            Attention::Parked if matches!(cause, Some(Cause::Paused { .. } | Cause::Held { .. })) => None,
             Attention::Parked => Some(Self::Fleet),
             // The coordinator merges the work of its workers.
             Attention::FinishedUnseen => (!state.has_parent).then_some(Self::Ended),
@@ -219,9 +219,11 @@ fn reason(state: &WorkerState) -> String {
         Some(
             cause @ (Cause::Lost { .. }
             | Cause::Outage { .. }
+            | Cause::Held { .. }
             | Cause::Ending { .. }
             | Cause::DiskFull { .. }
             | Cause::MemoryPressure { .. }
+            | Cause::Quota { .. }
             | Cause::Unsaved { .. }),
         ) => cause.brief(state.status),
     }
@@ -292,6 +294,7 @@ fn is_retried(state: &WorkerState) -> bool {
                 | Cause::DiskFull { .. }
                 | Cause::Unsaved { .. }
                 | Cause::MemoryPressure { .. }
+                | Cause::Quota { .. }
         )
     ) || state.status == Status::Unreachable
 }

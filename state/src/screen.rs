@@ -31,7 +31,7 @@ pub use dialog::Blocked;
 use echo::Echo;
 use known_text::KnownText;
 use markers::Markers;
-pub use text::{printable, strip};
+pub use text::{printable, strip, styled};
 
 /// The result of reading one captured screen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -24,6 +24,8 @@ use serde_json::Value;
 use fields::dollars;
 pub use story::TranscriptStory;
 
+use crate::quota::QuotaFigure;
+
 /// The contents of a transcript.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Account {
@@ -39,6 +41,9 @@ pub struct Account {
     pub session: Option<String>,
     /// The last error of the CLI or its API, if the agent did not continue after it.
     pub error: Option<ApiError>,
+    /// The used parts of the account's usage limits, as the CLI recorded them last. The time is 0 where the record has
+    /// none.
+    pub limits: Vec<QuotaFigure>,
 }
 
 /// Token counts, as the CLI reports them.
@@ -207,6 +212,13 @@ impl TranscriptReader {
     fn session(&mut self, id: Option<&str>) {
         if let Some(id) = id {
             self.account.session = Some(id.to_owned());
+        }
+    }
+
+    /// Keeps the limits of an event, if it has any.
+    fn limits(&mut self, limits: Vec<QuotaFigure>) {
+        if !limits.is_empty() {
+            self.account.limits = limits;
         }
     }
 

@@ -36,7 +36,7 @@ impl<'a> Terminal<'a> {
     }
 
     /// One with `swarm attach`, and the worker's window is on it.
-    fn look(world: &'a World, number: usize, args: &[&str]) -> Self {
+    pub(crate) fn look(world: &'a World, number: usize, args: &[&str]) -> Self {
         let terminal = Self::run(world, number, &[&[SWARM, "attach"], args].concat());
         world.until("somebody looks", || {
             let seen = terminal.screen();
@@ -105,7 +105,9 @@ fn until_no_trace(world: &World) {
 
 #[test]
 fn what_is_typed_after_the_end_of_an_iteration_reaches_no_other_worker() {
-    let world = World::new();
+    let mut world = World::new();
+    // The keys hold the loop.
+    world.set("SWARM_RELEASE_DELAY_MS", "500");
     world.spawn_sh("other", &[], "stty -echo; cat >other.got").ok();
     let got = world.work().join("other.got");
     world.until("the other worker reads", || got.exists().then_some(()));

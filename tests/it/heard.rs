@@ -39,7 +39,7 @@ impl World {
 
     /// Lets some time pass in which nothing is to happen.
     #[track_caller]
-    fn let_pass(&self, seconds: u32) {
+    pub(crate) fn let_pass(&self, seconds: u32) {
         let name = format!("clock-{seconds}");
         let _ = self.spawn(&name, &[], &["sleep", &seconds.to_string()]).ok();
         self.until_status(&name, "done");
@@ -79,7 +79,7 @@ impl Agent {
 }
 
 /// A turn that is over, with the agent's last words.
-fn stop(words: &str) -> Value {
+pub(crate) fn stop(words: &str) -> Value {
     json!({ "stop_hook_active": false, "last_assistant_message": words, "background_tasks": [] })
 }
 

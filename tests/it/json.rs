@@ -22,7 +22,7 @@ fn schemas() -> Schema {
 }
 
 /// Each verb, and the definition of what it prints. A verb of `LINES` prints one object on each line.
-const VERBS: [(&str, &str); 36] = [
+const VERBS: [(&str, &str); 37] = [
     ("clean", "clean"),
     ("config show", "config_show"),
     ("daemon status", "daemon_status"),
@@ -34,6 +34,7 @@ const VERBS: [(&str, &str); 36] = [
     ("loop", "loop"),
     ("ls", "ls"),
     ("peek", "peek"),
+    ("quota", "quota"),
     ("ralph approve", "ralph_approve"),
     ("ralph archive", "ralph_archive"),
     ("ralph clean", "ralph_clean"),
@@ -64,7 +65,7 @@ const VERBS: [(&str, &str); 36] = [
 const LINES: [&str; 7] = ["clean", "events", "kill", "ralph pause", "ralph resume", "send", "wait"];
 
 /// Verbs that print nothing that a program would read.
-const WITHOUT_JSON: [&str; 26] = [
+const WITHOUT_JSON: [&str; 28] = [
     "allow",
     "answer",
     "attach",
@@ -78,6 +79,7 @@ const WITHOUT_JSON: [&str; 26] = [
     "daemon take-over",
     "demo",
     "eof",
+    "hold",
     "hooks install",
     "hooks uninstall",
     "interrupt",
@@ -89,6 +91,7 @@ const WITHOUT_JSON: [&str; 26] = [
     "ralph tasks export",
     "ralph tasks import",
     "ralph template",
+    "release",
     "session cancel",
     "ui",
 ];
@@ -230,6 +233,7 @@ fn verbs_that_change_nothing(seen: &mut Seen<'_>) {
         "hooks status",
         "daemon status",
         "config show",
+        "quota",
     ];
     for verb in without_name {
         seen.run(verb, &[], if verb == "doctor" { seen.world.swarm(&["doctor"]).code.unwrap() } else { 0 });

@@ -12,8 +12,9 @@ use serde_json::Value;
 use swarm::error::ErrorCode;
 use swarm::protocol::{
     Answered, Approved, AttachView, Call, Changed, Cleaned, ClientHello, DaemonHello, DaemonStopped,
-    DaemonView, DiffView, Empty, Forgotten, HookHeard, Killed, Lines, Listing, MorningView, NextNotification,
-    Peeked, RalphView, Report, Request, Response, Restored, Sent, Snapshot, Spawned, WorkerView,
+    DaemonView, DiffView, Empty, Forgotten, HoldChanged, HookHeard, Killed, Lines, Listing, MorningView,
+    NextNotification, Peeked, QuotaLifted, QuotaView, RalphView, Report, Request, Response, Restored, Sent,
+    Snapshot, Spawned, WorkerView,
 };
 use swarm_state::notice::Entry;
 
@@ -55,8 +56,11 @@ fn check_answer(method: &str, answer: &Value) {
         "Listing" => same_part::<Listing>(answer),
         "NextNotification" => same_part::<NextNotification>(answer),
         "Peeked" => same_part::<Peeked>(answer),
+        "QuotaLifted" => same_part::<QuotaLifted>(answer),
+        "QuotaView" => same_part::<QuotaView>(answer),
         "RalphView" => same_part::<RalphView>(answer),
         "Report" => same_part::<Report>(answer),
+        "HoldChanged" => same_part::<HoldChanged>(answer),
         "MorningView" => same_part::<MorningView>(answer),
         "Restored" => same_part::<Restored>(answer),
         "Sent" => same_part::<Sent>(answer),
@@ -139,7 +143,7 @@ fn refusals_keep_their_shape_and_words() {
 }
 
 /// How many kinds of notices there are; to be raised with each new one.
-const KINDS: usize = 28;
+const KINDS: usize = 30;
 
 #[test]
 fn every_notice_keeps_its_shape() {
@@ -176,6 +180,8 @@ fn every_notice_keeps_its_shape() {
             Entry::Checked { .. } => 26,
             Entry::CheckStarted { .. } => 27,
             Entry::StoryStarted { .. } => 28,
+            Entry::Held { .. } => 29,
+            Entry::Released => 30,
         });
     }
     assert_eq!(kinds.len(), KINDS);

@@ -102,6 +102,7 @@ fn few_modules_start_processes() {
             "src/sandbox/",
             "src/notify/",
             "src/wrapper/caps.rs",
+            "src/hooks/status_line.rs",
             "src/client/connect/start.rs",
             "src/client/verbs/attach.rs",
             "src/client/verbs/config_edit.rs",

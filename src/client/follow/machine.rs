@@ -138,6 +138,8 @@ impl Machine {
             | Entry::GatesHeld { .. }
             | Entry::DonePatternMatched { .. }
             | Entry::RunEnded { .. }
+            | Entry::Held { .. }
+            | Entry::Released
             | Entry::Lost { .. }
             | Entry::Warning { .. } => self.end_if_parked(!notice.status.is_live()),
         };

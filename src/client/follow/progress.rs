@@ -103,7 +103,7 @@ mod tests {
         assert!(
             after(Status::Running, check(2, true), 3).ends_with("checking · 3s · last check PASS cargo test")
         );
-        let outage = Entry::Outage { iteration: 2, message: "limit".into(), wait: 9 };
+        let outage = Entry::Outage { iteration: 2, message: "limit".into(), wait: 9, parked: false };
         assert!(after(Status::Waiting, outage, 4).contains(" · waiting: limit · 4s"));
         assert!(after(Status::Paused, Entry::Paused { by: PauseBy::User }, 4).contains(" · paused · "));
         progress.spent(0.12);

@@ -24,7 +24,10 @@ pub(in crate::client) fn notice(notice: &Notice) -> Value {
         Entry::Inactivity { .. } | Entry::InactivityExtended { .. } => {
             fields.rename("timeout", "timeout_seconds");
         }
-        Entry::Outage { .. } => fields.rename("wait", "retry_seconds"),
+        Entry::Outage { parked, .. } => {
+            fields.rename("wait", "retry_seconds");
+            fields.set("parked", *parked);
+        }
         Entry::OutOfTime { .. } => fields.rename("limit", "timeout_seconds"),
         Entry::LoopComplete { reason, .. } | Entry::LoopFailed { reason, .. } => {
             fields.set("end", reason.end());
@@ -48,6 +51,8 @@ pub(in crate::client) fn notice(notice: &Notice) -> Value {
         | Entry::DonePatternMatched { .. }
         | Entry::Paused { .. }
         | Entry::Resumed
+        | Entry::Held { .. }
+        | Entry::Released
         | Entry::Lost { .. }
         | Entry::Cleaned
         | Entry::Warning { .. } => {}

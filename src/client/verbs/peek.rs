@@ -9,7 +9,7 @@ use crate::out::CommandResult;
 use crate::protocol::{Call, PeekParams, Peeked};
 
 pub(super) async fn run(ctx: &ClientContext, args: &Peek) -> CommandResult {
-    let params = PeekParams { name: args.name.to_string(), lines: args.lines };
+    let params = PeekParams { name: args.name.to_string(), lines: args.lines, styled: false };
     let peeked: Peeked = ctx.call(&Call::Peek(params), QUICK_TIMEOUT).await?;
     match args.format {
         PageFormat::Text => ctx.out.lines(&peeked.lines)?,

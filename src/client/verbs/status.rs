@@ -4,7 +4,7 @@ use chrono::Local;
 use swarm_state::advice::next_step;
 use swarm_state::docker::{network_command, sandbox_name};
 use swarm_state::model::Status;
-use swarm_state::notice::counted;
+use swarm_state::notice::{HoldBy, counted};
 use swarm_state::sandbox::{SandboxKind, SandboxNet};
 use swarm_state::screen::printable;
 
@@ -14,11 +14,11 @@ use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::json;
 use crate::client::verbs::status_tmux;
-use crate::client::worker::{age, is_loop, iteration, local_time, situation, story};
+use crate::client::worker::{age, is_loop, iteration, local_time, reset, situation, story};
 use crate::error::Error;
 use crate::out::CommandResult;
 use crate::out::{Color, Out};
-use crate::protocol::{Call, Named, WorkerView};
+use crate::protocol::{Call, HeldView, Named, WorkerView};
 use crate::shell::join;
 
 pub(super) async fn run(ctx: &ClientContext, args: &StatusArgs) -> CommandResult {
@@ -46,9 +46,9 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     let mut lines =
         vec![format!("{}: {}", worker.name, out.paint(color(worker.status), worker.status.as_str()))];
     let mut say = |key: &str, value: String| lines.push(format!("  {key:<10} {}", printable(&value)));
-    if let Some(reason) = &worker.reason {
-        say("reason", reason.clone());
-    }
+    worker.reason.iter().for_each(|reason| say("reason", reason.clone()));
+    held(worker).into_iter().for_each(|text| say("held", text));
+    reset(worker.cause.as_ref()).into_iter().for_each(|reset| say("goes on", reset));
     worker.requests.iter().flat_map(answer::lines).for_each(|line| say("request", line));
     if is_loop(worker) {
         say("iteration", iteration(worker));
@@ -111,6 +111,16 @@ pub(super) fn color(status: Status) -> Color {
         Status::Waiting | Status::Retrying | Status::Paused | Status::Unreachable => Color::Yellow,
         Status::Failed | Status::Lost => Color::Red,
     }
+}
+
+/// How a person holds the worker, and since when.
+fn held(worker: &WorkerView) -> Option<String> {
+    let HeldView { by, since } = worker.held.as_ref()?;
+    let how = match by {
+        HoldBy::Typing => "a person types",
+        HoldBy::Command => "swarm hold",
+    };
+    Some(format!("since {} ({how})", local_time(since)))
 }
 
 /// The network of a sandbox in words.

@@ -43,6 +43,8 @@ pub(crate) struct RunContext {
     pub(crate) helper: Arc<Helper>,
     /// The worker is being killed: nothing waits any longer for the disk or for tmux.
     pub(crate) hurry: Arc<AtomicBool>,
+    /// A person holds the worker: nothing of swarm's own is typed.
+    pub(crate) held: Arc<AtomicBool>,
     /// Held while a run is ended by force, so that the processes that had to be forced are reported before its end.
     pub(crate) forcing: Arc<tokio::sync::Mutex<()>>,
     /// How many prompts the agent accepted, as its hooks reported.

@@ -69,6 +69,7 @@ impl HookRecord {
             | HookNews::Denied { .. }
             | HookNews::Holds { .. }
             | HookNews::HostRefused { .. }
+            | HookNews::Limits { .. }
             | HookNews::Asks { .. } => {}
         }
         Some(told)

@@ -256,6 +256,9 @@ impl IterationRun<'_> {
         let mut ended = loop_run.conclude(finished, &told, &self.context.hurry).await;
         crash::point("concluded");
         self.warn_of_unseen_limits(&mut ended);
+        if !ended.limits.is_empty() {
+            self.context.report(RunReport::Limits(std::mem::take(&mut ended.limits)));
+        }
         let warnings = ended.warnings.clone();
         // The warning was reported at the end of the run.
         ended.warnings.splice(..0, record.as_ref().and_then(oom_warning));

@@ -9,12 +9,15 @@ impl Supervisor {
     pub(crate) fn attach(&mut self, name: &str) -> Result<AttachView> {
         let (_, slot) = self.find(name)?;
         let pane = pane_of(slot)?;
-        Ok(AttachView {
+        let server = slot.spec.tmux_socket.clone();
+        let view = AttachView {
             socket: slot.driver.context.tmux.socket_path(),
             session: "swarm".into(),
             window: pane.window,
             pane: pane.id,
             size: slot.spec.size,
-        })
+        };
+        self.attached.expect(&server);
+        Ok(view)
     }
 }

@@ -62,6 +62,10 @@ impl Supervisor {
         if told != known {
             told.keep(&dir);
         }
+        if let HookNews::Limits { figures } = &params.news {
+            self.note_figures(&name, figures);
+            return Some(());
+        }
         if params.news == HookNews::Prompt {
             slot.driver.context.prompts.send_modify(|count| *count += 1);
         }

@@ -10,11 +10,11 @@ use crate::protocol::Peeked;
 const MAX_PEEK_LINES: usize = 20_000;
 
 /// Answers `peek`.
-pub(crate) fn peek(slot: &Slot, lines: u32, reply: Reply) {
+pub(crate) fn peek(slot: &Slot, lines: u32, styled: bool, reply: Reply) {
     let source = OutputSource::of(slot);
     tokio::spawn(async move {
         let answer = async {
-            if let Some((mut rows, first, picture)) = source.rows(lines).await? {
+            if let Some((mut rows, first, picture)) = source.rows(lines, styled).await? {
                 let cut = rows.len().saturating_sub(lines as usize);
                 rows.drain(..cut);
                 let first = first + cut as u64;

@@ -175,7 +175,11 @@ impl Supervisor {
             Ok(mut slot) => {
                 (slot.origin.request, slot.origin.first_notice) = (pending.request.clone(), pending.seq);
                 slot.start = Start::Pending(pending);
+                let park = self.park_of(&slot);
                 self.slots.insert(name.clone(), slot);
+                if park.is_some() {
+                    self.step(name, Event::Quota(park));
+                }
                 self.step(name, Event::Start);
                 self.refuse_unsaved(name);
             }
@@ -227,6 +231,14 @@ impl Supervisor {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let Start::Pending(pending) = &slot.start else { return };
         let mut discard = false;
+        if let Entry::Outage { parked: true, message, .. } = entry {
+            let until_ready = pending.until_ready;
+            if !until_ready && let Some(pending) = slot.pending() {
+                pending.warnings.push(format!("the loop waits for the reset: {message}"));
+                Self::send_spawn_answer(slot, Ok(()));
+            }
+            return;
+        }
         let outcome = match entry {
             Entry::Started { .. } if !pending.until_ready => Ok(()),
             Entry::Ready { .. } => Ok(()),

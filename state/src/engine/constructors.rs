@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 
+use super::hold::Hold;
 use super::{Evidence, Loop, Phase, Policy, Watch, Worker};
 use crate::budget::{Budgets, Spent};
 use crate::format::RalphFile;
@@ -23,8 +24,10 @@ impl Worker {
             ralph: None,
             restarts: None,
             evidence: Evidence::default(),
+            hold: Hold::default(),
             greeted: Run::default(),
             reachable: true,
+            account_park: None,
         }
     }
 
@@ -62,6 +65,8 @@ impl Worker {
             since: None,
             outages: 0,
             outage: None,
+            park: None,
+            lifted_until: None,
             total_outages: 0,
             outage_seconds: 0,
             outage_since: None,
@@ -71,6 +76,7 @@ impl Worker {
             cannot_check: None,
             story_stuck: None,
             succeeded: false,
+            held: Duration::ZERO,
             detail: None,
             last_end: None,
         };

@@ -18,7 +18,8 @@ impl Worker {
     pub(super) fn context_reported(&mut self, percent: u8, now: Now) -> Option<Vec<Effect>> {
         let (Phase::Starting { watch, .. } | Phase::Running { watch }) = &mut self.phase else { return None };
         let before = watch.context.replace(percent);
-        let ralph = self.ralph.as_ref()?;
+        // The first report after a release ends the iteration.
+        let ralph = self.ralph.as_ref().filter(|_| !self.is_held())?;
         let max = ralph.budgets.max_context?;
         let was_asked = before.is_some_and(|before| before >= max && before != percent);
         let end = end_at(max).filter(|end| was_asked && percent >= *end)?;

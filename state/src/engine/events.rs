@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Edits, HookSignal};
+use super::{Edits, HookSignal, Presence};
 use crate::gates::Verdict;
 use crate::model::{Exit, Run};
 use crate::notice::{Entry, PauseBy};
+use crate::quota::Park;
 use crate::screen::{Blocked, Reading};
 
 /// Why a run could not be started.
@@ -38,10 +39,18 @@ pub enum Event {
     Resume,
     /// A person kills the worker.
     Kill,
+    /// A person holds the worker by command.
+    Hold,
+    /// A person ends the hold.
+    Release,
+    /// A person is, or is not, at the worker's pane.
+    Present(Presence),
     /// A person changed settings.
     Edited(Edits),
     /// The deadline has passed. Harmless at any other time.
     Tick,
+    /// The loops of the agent's account are parked until a reset, or no longer.
+    Quota(Option<Park>),
     /// tmux answers, or no longer does.
     Reachable(bool),
     /// The run's pane is up.

@@ -1,5 +1,8 @@
 //! The end of a run, and what follows: the next iteration, a wait, a pause, or the end of the worker.
 
+use std::time::Duration;
+
+use super::hold::Hold;
 use super::{Effect, Evidence, KILL_DELAY, Loop, Now, Phase, Why, Worker, ended};
 use crate::budget;
 use crate::gates::Verdict;
@@ -132,9 +135,10 @@ impl Worker {
     }
 
     /// The effects that replace a further iteration, if none may start. Checked before every launch, because the
-    /// limits may have been lowered, the loop paused, or time used since the last iteration was counted.
+    /// limits may have been lowered, the loop paused, the worker held, or time used since the last iteration was
+    /// counted.
     pub(super) fn held_back(&mut self, now: Now) -> Option<Vec<Effect>> {
-        let ralph = self.ralph.as_ref()?;
+        let Some(ralph) = &self.ralph else { return self.wait_for_release(now) };
         if ralph.iteration >= ralph.max_iterations {
             let reason = ralph.out_of_iterations();
             return Some(self.stop(reason));
@@ -143,8 +147,23 @@ impl Worker {
         if let Some(reason) = ralph.exhausted(now).filter(|_| ralph.paused.is_none()) {
             return Some(self.stop(reason));
         }
-        ralph.paused?;
-        self.phase = Phase::Parked;
+        if ralph.paused.is_some() {
+            self.phase = Phase::Parked;
+            return Some(vec![Effect::Persist]);
+        }
+        self.wait_for_release(now).or_else(|| self.park(now))
+    }
+
+    /// A held worker starts its next run when it is released.
+    fn wait_for_release(&mut self, now: Now) -> Option<Vec<Effect>> {
+        if !self.is_held() {
+            return None;
+        }
+        if let Some(ralph) = self.ralph.as_mut().filter(|ralph| ralph.park.is_some()) {
+            // The release decides again whether the account is parked.
+            (ralph.outage, ralph.park) = (None, None);
+        }
+        self.phase = Phase::BackingOff { until: now.mono, delay: Duration::ZERO };
         Some(vec![Effect::Persist])
     }
 
@@ -175,7 +194,8 @@ impl Worker {
             ralph.iteration = ralph.iteration.saturating_add(1);
             ralph.iteration_started = Some(now.wall);
             ralph.started_mono = now.mono;
-            (ralph.outage, ralph.detail) = (None, None);
+            ralph.held = Duration::ZERO;
+            (ralph.outage, ralph.park, ralph.detail) = (None, None, None);
             (ralph.unseen, ralph.tries_spent) = (false, false);
             (ralph.cannot_check, ralph.story_stuck) = (None, None);
             let (iteration, max) = (ralph.iteration, ralph.max_iterations);
@@ -188,6 +208,7 @@ impl Worker {
     pub(super) fn stop(&mut self, reason: StopReason) -> Vec<Effect> {
         self.phase = Phase::Stopped { reason: reason.clone() };
         self.trouble = None;
+        self.hold = Hold::default();
         if let Some(restarts) = &mut self.restarts {
             restarts.next = None;
         }

@@ -70,6 +70,10 @@ impl Worker {
             return effects;
         }
         let looping = self.ralph.is_some();
+        let is_held = self.is_held();
+        if is_held && looping {
+            self.note_held_end(&heard);
+        }
         let (Phase::Starting { watch, .. } | Phase::Running { watch }) = &mut self.phase else {
             return effects;
         };
@@ -99,6 +103,8 @@ impl Worker {
                 let news = self.trouble.as_ref().is_none_or(|known| known.what != what);
                 if news { self.need_person(TroubleKind::Asked, &what, now) } else { vec![] }
             }
+            // The run ends when the person who holds the worker releases it.
+            HookSignal::ApiError(_) | HookSignal::ContextSpent if looping && is_held => vec![Effect::Persist],
             HookSignal::ApiError(_) if looping => self.end(Why::ApiError, now),
             HookSignal::ContextSpent if looping => self.end(Why::ContextSpent, now),
             // A plain worker's agent deals with both itself.
@@ -137,6 +143,9 @@ impl Worker {
 
     /// The next step after the end of a turn, if it is due.
     pub(super) fn turn_end_due(&mut self, now: Now) -> Option<Vec<Effect>> {
+        if self.keeps_turn() {
+            return None;
+        }
         let Phase::Running { watch } = &mut self.phase else { return None };
         match watch.over.filter(|_| watch.typing == 0)? {
             TurnEnd::Said(at) if now.mono >= at => {
@@ -150,6 +159,9 @@ impl Worker {
 
     /// Evaluates a look at the screen for a turn whose end was reported.
     pub(super) fn turn_end_seen(&mut self, now: Now) -> Option<Vec<Effect>> {
+        if self.keeps_turn() {
+            return None;
+        }
         let Phase::Running { watch } = &mut self.phase else { return None };
         match watch.over.filter(|_| watch.typing == 0)? {
             TurnEnd::Said(_) => None,

@@ -92,9 +92,10 @@ impl Worker {
         }
     }
 
-    /// Counts time while the worker is active. A paused, lost or stopped loop uses none.
+    /// Counts time while the worker is active. A held, paused, lost or stopped loop uses none.
     pub(super) fn count_time(&mut self, now: Now) {
-        let counts = self.has_pane() || matches!(self.phase, Phase::BackingOff { .. });
+        let is_active = self.has_pane() || matches!(self.phase, Phase::BackingOff { .. });
+        let counts = is_active && !self.is_held();
         let waits = matches!(self.phase, Phase::BackingOff { .. });
         let Some(ralph) = &mut self.ralph else { return };
         if !waits || ralph.outage.is_none() {
@@ -111,7 +112,7 @@ impl Worker {
 
     /// When the time of the iteration or the loop is up, and which of the two; `None` without a limit.
     pub(super) fn time_limit(&self) -> Option<(Duration, Why)> {
-        let ralph = self.ralph.as_ref().filter(|l| l.paused.is_none())?;
+        let ralph = self.ralph.as_ref().filter(|l| l.paused.is_none() && !self.is_held())?;
         let has_agent = self.phase.has_agent();
         let waits = matches!(self.phase, Phase::BackingOff { .. });
         let seconds = Duration::from_secs;
@@ -121,7 +122,10 @@ impl Worker {
             (since.saturating_add(left), Why::OutOfTime)
         });
         let own = ralph.budgets.iteration_timeout.filter(|_| has_agent);
-        let own = own.map(|limit| (ralph.started_mono.saturating_add(seconds(limit)), Why::Timeout));
+        let own = own.map(|limit| {
+            let limit = seconds(limit).saturating_add(ralph.held);
+            (ralph.started_mono.saturating_add(limit), Why::Timeout)
+        });
         [of_loop, own].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
@@ -206,7 +210,12 @@ impl Worker {
             effects.extend(self.stop(reason));
             return Some(effects);
         }
-        effects.push(Effect::Notify(Entry::Outage { iteration, message, wait: wait.as_secs() }));
+        effects.push(Effect::Notify(Entry::Outage {
+            iteration,
+            message,
+            wait: wait.as_secs(),
+            parked: false,
+        }));
         effects.push(Effect::Persist);
         self.phase =
             if paused { Phase::Parked } else { Phase::BackingOff { until: now.after(wait), delay: wait } };

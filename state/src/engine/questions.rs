@@ -29,6 +29,9 @@ impl Worker {
     /// When the open question reaches the question timeout; `None` without a question or a limit.
     pub(super) fn question_deadline(&self) -> Option<Duration> {
         let ralph = self.ralph.as_ref().filter(|l| l.paused.is_none() && l.question_timeout > 0)?;
+        if self.is_held() {
+            return None;
+        }
         let has_agent = self.reachable && self.wants_screen();
         let since = self.trouble.as_ref().filter(|_| has_agent)?.since?;
         Some(since.saturating_add(Duration::from_secs(ralph.question_timeout)))

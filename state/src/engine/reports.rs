@@ -60,6 +60,11 @@ impl Worker {
     pub(super) fn adopted(&mut self, now: Now) -> Vec<Effect> {
         match &mut self.phase {
             Phase::Spawning { .. } => self.up(now),
+            // Whether the prompt went in is not known; the person may be at the pane.
+            Phase::Prompting { .. } if self.hold.is_some() => {
+                self.seen_alive();
+                self.prompt_blocked(None, now)
+            }
             // Whether the prompt went in is not known here; the edge keeps a mark and will not paste twice.
             Phase::Prompting { .. } => {
                 self.seen_alive();
@@ -138,6 +143,7 @@ impl Worker {
         }
         self.last_exit = Some(Exit::Unknown);
         self.trouble = None;
+        self.drop_typed_hold(now);
         if killed {
             return self.stop(StopReason::Killed);
         }
@@ -150,6 +156,12 @@ impl Worker {
     /// A dialog, or something unknown, replaced the input box: the run waits for the box again.
     pub(super) fn prompt_blocked(&mut self, dialog: Option<Blocked>, now: Now) -> Vec<Effect> {
         let Phase::Prompting { .. } = self.phase else { return vec![] };
+        if self.is_held() {
+            // The prompt is delivered after the release.
+            let ready_by = Some(now.after(Duration::from_secs(self.policy.ready_timeout)));
+            self.phase = Phase::Starting { ready_by, watch: Watch::default() };
+            return vec![Effect::Persist];
+        }
         self.phase = Phase::Starting { ready_by: None, watch: Watch::default() };
         match dialog {
             Some(Blocked { startup: true, what }) => self.need_person(TroubleKind::Startup, &what, now),
@@ -181,6 +193,10 @@ impl Worker {
         }
         if !matches!(self.phase, Phase::Prompting { .. }) {
             return vec![];
+        }
+        if failed.is_some() && self.is_held() {
+            // The person's text, or the hold itself, was in the way.
+            return self.prompt_blocked(None, now);
         }
         let run = self.run.0;
         let Some(message) = failed else {

@@ -48,15 +48,18 @@ impl Worker {
     /// The effects of a look.
     fn look_follows(&mut self, reading: Option<Reading>, seen: LookSummary, now: Now) -> Vec<Effect> {
         let LookSummary { changed, stable, working, waiting, mut probe } = seen;
-        if let Some(reading) = reading {
-            if waiting.is_some() && reading.ready && reading.blocked.is_none() {
-                return self.ready(now);
-            }
-            if let Some(effects) = self.blocked(&reading, changed, now) {
-                return effects;
-            }
+        let may_type = !(self.policy.paste && self.is_held());
+        // A screen that was ready while the worker was held prints nothing new after the release.
+        let is_ready = self.phase.watch().is_some_and(|watch| watch.ready);
+        if waiting.is_some() && is_ready && may_type {
+            return self.ready(now);
         }
-        let is_quiet = !working && stable >= DONE_QUIET_TIME && !self.is_typing();
+        if let Some(reading) = reading
+            && let Some(effects) = self.blocked(&reading, changed, now)
+        {
+            return effects;
+        }
+        let is_quiet = !working && stable >= DONE_QUIET_TIME && !self.is_typing() && !self.is_held();
         if waiting.is_none() && self.evidence.done && is_quiet {
             let Phase::Running { watch } = &self.phase else { return vec![] };
             if !watch.ticked {
@@ -104,9 +107,13 @@ impl Worker {
         effects
     }
 
-    /// True if the next look may end the run for its silence. That look must capture the screen, even if tmux reports
-    /// no new output.
-    pub fn may_be_silent(&self) -> bool {
+    /// True if the next look must capture the screen, even if tmux reports no new output.
+    pub fn needs_capture(&self) -> bool {
+        self.may_be_silent() || self.phase.watch().is_some_and(Watch::is_unread)
+    }
+
+    /// True if the next look may end the run for its silence.
+    pub(super) fn may_be_silent(&self) -> bool {
         let watch = self.phase.watch().zip(self.silence_limit());
         watch.is_some_and(|(watch, limit)| watch.is_nearly_still_for(limit))
     }
@@ -115,7 +122,7 @@ impl Worker {
     pub(super) fn silence_limit(&self) -> Option<Duration> {
         let ralph = self.ralph.as_ref()?;
         // An agent that waits for a person is not silent: a question has its own limit, other reasons have none.
-        let exempt = ralph.paused.is_some() || self.trouble.is_some();
+        let exempt = ralph.paused.is_some() || self.trouble.is_some() || self.is_held();
         (!exempt).then(|| Duration::from_secs(ralph.inactivity_timeout))
     }
 
@@ -166,8 +173,10 @@ impl Worker {
     }
 
     pub(super) fn probed(&mut self, busy: bool, now: Now) -> Vec<Effect> {
+        let is_held = self.is_held();
         if let Phase::Running { watch } = &mut self.phase
             && watch.probing
+            && !is_held
             && self.evidence.done
             && watch.ticked
             && !busy

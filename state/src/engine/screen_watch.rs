@@ -115,6 +115,11 @@ impl Watch {
         changed
     }
 
+    /// True if no screen was read since the run began to wait for one.
+    pub(super) fn is_unread(&self) -> bool {
+        self.print.is_none()
+    }
+
     /// True when the agent printed something.
     pub(super) fn has_printed(&self) -> bool {
         self.printed

@@ -18,8 +18,12 @@ impl Worker {
             Event::Pause(by) => self.pause(by),
             Event::Resume => self.resume(now),
             Event::Kill => self.kill(now),
+            Event::Hold => self.hold(now),
+            Event::Release => self.release(now),
+            Event::Present(presence) => self.present(presence, now),
             Event::Edited(edits) => self.edited(edits),
             Event::Tick => self.tick(now),
+            Event::Quota(park) => self.quota(park, now),
             Event::Reachable(reachable) => self.reached(reachable, now),
             Event::Up(run) if run == self.run => self.up(now),
             Event::SpawnFailed(run, error) if run == self.run => self.spawn_failed(error, now),
@@ -105,9 +109,18 @@ impl Worker {
         ralph.stalls = 0;
         // The person may know that the outage has ended: the limit is reset, or the login is done.
         ralph.outages = 0;
+        // For this loop the limit of the account no longer counts until its reset.
+        let park = ralph.park.as_ref().or(self.account_park.as_ref());
+        if let (Phase::BackingOff { .. }, Some(park)) = (&self.phase, park) {
+            ralph.lifted_until = Some(park.until);
+        }
         let over = (ralph.iteration > ralph.max_iterations).then(|| ralph.out_of_iterations());
         let mut effects = vec![Effect::Persist, Effect::Notify(Entry::Resumed)];
         self.restart_question_timer(now);
+        if !self.has_pane() {
+            // Without an agent, a resume starts one: the person who resumes the loop ends the hold.
+            effects.extend(self.release(now));
+        }
         if self.phase == Phase::Lost {
             if let Some(reason) = over {
                 effects.extend(self.stop(reason));
@@ -124,14 +137,14 @@ impl Worker {
         effects
     }
 
-    /// Whether a resume has an effect: the loop is paused, its tmux server is gone, it waits out an outage, or it has
-    /// ended at a limit that was raised since.
+    /// Whether a resume has an effect: the loop is paused, its tmux server is gone, it waits out an outage or is held
+    /// without an agent, or it has ended at a limit that was raised since.
     pub fn can_resume(&self, now: Now) -> bool {
         let Some(ralph) = &self.ralph else { return false };
         match &self.phase {
             Phase::Stopped { .. } => self.ended_at_limit() && ralph.exhausted(now).is_none(),
             Phase::Lost => true,
-            Phase::BackingOff { .. } => ralph.paused.is_some() || ralph.outage.is_some(),
+            Phase::BackingOff { .. } => ralph.paused.is_some() || ralph.outage.is_some() || self.is_held(),
             Phase::Idle | Phase::Spawning { .. } | Phase::Starting { .. } | Phase::Prompting { .. } => {
                 ralph.paused.is_some()
             }
@@ -148,6 +161,7 @@ impl Worker {
     }
 
     pub(super) fn kill(&mut self, now: Now) -> Vec<Effect> {
+        self.drop_hold(now);
         match &mut self.phase {
             Phase::Idle | Phase::BackingOff { .. } | Phase::Parked | Phase::Lost => {
                 self.stop(StopReason::Killed)
@@ -192,13 +206,18 @@ impl Worker {
     // ---- time ----
 
     pub(super) fn tick(&mut self, now: Now) -> Vec<Effect> {
+        if let Some(mut effects) = self.hold_over(now) {
+            // Deadlines that passed meanwhile are due now.
+            effects.extend(self.tick(now));
+            return effects;
+        }
         if let Some(effects) = self.out_of_time(now) {
             return effects;
         }
         if let Some(effects) = self.unanswered(now) {
             return effects;
         }
-        if self.phase.deadline().is_none_or(|at| now.mono < at) {
+        if self.phase_deadline().is_none_or(|at| now.mono < at) {
             return vec![];
         }
         match &mut self.phase {

@@ -1,12 +1,14 @@
 //! The proof of the engine.
 //!
-//! [`tables`], [`phases`], [`questions`], [`limits`] and [`restarts`] say what must happen in words a person can
-//! check, [`walk`] holds the rules over random events, [`world`] over a simulated machine with crashes and faults,
-//! and [`seeded`] shows that these checkers see the bugs they are there for. Here is what they share.
+//! [`tables`], [`phases`], [`questions`], [`limits`], [`parking`] and [`restarts`] say what must happen in words a
+//! person can check, [`walk`] holds the rules over random events, [`world`] over a simulated machine with crashes and
+//! faults, and [`seeded`] shows that these checkers see the bugs they are there for. Here is what they share.
 
 mod evidence;
+mod hold;
 mod hook_signals;
 mod limits;
+mod parking;
 mod phases;
 mod questions;
 mod restarts;
@@ -132,7 +134,11 @@ fn about(event: &Event) -> Option<Run> {
         | Event::Resume
         | Event::Kill
         | Event::Edited(_)
+        | Event::Hold
+        | Event::Release
+        | Event::Present(_)
         | Event::Tick
+        | Event::Quota(_)
         | Event::Reachable(_) => None,
         Event::Up(run)
         | Event::SpawnFailed(run, _)

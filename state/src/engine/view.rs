@@ -5,12 +5,15 @@ use crate::cause::Cause;
 use crate::model::{LoopStatus, Status};
 use crate::notice::{Entry, PauseBy, StopReason};
 use crate::outage::Outage;
+use crate::quota::Park;
 
 impl Worker {
     /// The worker's status.
     pub fn status(&self) -> Status {
         let live = |calm: Status| match (self.reachable, &self.trouble) {
             (false, _) => Status::Unreachable,
+            // The person who types is there, and deals with the dialog.
+            (true, Some(_)) if self.holder_is_here() => calm,
             (true, Some(_)) => Status::Waiting,
             (true, None) => calm,
         };
@@ -19,7 +22,7 @@ impl Worker {
                 live(Status::Starting)
             }
             Phase::Running { .. } | Phase::Ending { .. } | Phase::Judging { .. } => live(Status::Running),
-            Phase::BackingOff { .. } if self.outage().is_some() => Status::Waiting,
+            Phase::BackingOff { .. } if self.outage().is_some() || self.is_held() => Status::Waiting,
             Phase::BackingOff { .. } => Status::Retrying,
             Phase::Parked => Status::Paused,
             Phase::Lost => Status::Lost,
@@ -33,9 +36,9 @@ impl Worker {
             || matches!(self.phase, Phase::Stopped { reason: StopReason::Killed })
     }
 
-    /// True when the run that is about to start should not: the worker was killed, or its loop paused.
+    /// True when the run that is about to start should not: the worker was killed or is held, or its loop paused.
     pub fn is_held_back(&self) -> bool {
-        self.is_killed() || self.ralph.as_ref().is_some_and(|ralph| ralph.paused.is_some())
+        self.is_killed() || self.is_held() || self.ralph.as_ref().is_some_and(|ralph| ralph.paused.is_some())
     }
 
     /// True while a person's text is being typed into the agent.
@@ -67,7 +70,10 @@ impl Worker {
     /// True while the agent is starting normally: nothing can be typed yet, and a ready screen, a report that there
     /// is none, or its end will follow.
     pub fn is_starting_up(&self) -> bool {
-        matches!(self.phase, Phase::Starting { .. }) && self.trouble.is_none()
+        let Phase::Starting { watch, .. } = &self.phase else { return false };
+        // A held agent stays in this phase, since its prompt is not delivered.
+        let is_left_alone = self.is_held() && watch.ready;
+        self.trouble.is_none() && !is_left_alone
     }
 
     /// Why the worker is in its state, as text.
@@ -75,8 +81,28 @@ impl Worker {
         self.cause().map(|cause| cause.text())
     }
 
+    /// Whether the person who holds the worker is at its pane.
+    fn holder_is_here(&self) -> bool {
+        self.is_held_by_typing()
+    }
+
+    /// The cause of a held worker. What the agent requests of a person who may be away is more important.
+    fn held_cause(&self) -> Option<Cause> {
+        let (by, since) = self.held_by()?;
+        if matches!(self.phase, Phase::Stopped { .. } | Phase::Lost | Phase::Parked | Phase::Ending { .. }) {
+            return None;
+        }
+        let asks = self.trouble.is_some() && self.has_pane() && !self.holder_is_here();
+        (!asks).then_some(Cause::Held { by, since })
+    }
+
     /// Why the worker is in its state, if there is a reason.
     pub fn cause(&self) -> Option<Cause> {
+        self.held_cause().or_else(|| self.own_cause())
+    }
+
+    /// The cause of a worker that nobody holds.
+    fn own_cause(&self) -> Option<Cause> {
         match &self.phase {
             Phase::Stopped { reason } => {
                 // These reasons do not contain the last failure.
@@ -93,20 +119,7 @@ impl Worker {
                 Some(Cause::Stopped { reason: reason.clone(), failure })
             }
             Phase::Lost => Some(Cause::Lost { host: None }),
-            Phase::BackingOff { delay, .. } => {
-                let retry_seconds = delay.as_secs();
-                let restart = || Some(Cause::Restart { text: self.restarts.as_ref()?.reason()? });
-                let outage = || {
-                    let Outage { kind, message, until } = self.outage()?.clone();
-                    Some(Cause::Outage { outage: kind, message, until, retry_seconds })
-                };
-                let backoff = || {
-                    let ralph = self.ralph.as_ref()?;
-                    let (failures, max_failures) = (ralph.failures, ralph.budgets.max_failures);
-                    Some(Cause::Backoff { retry_seconds, failure: self.failure(), failures, max_failures })
-                };
-                restart().or_else(outage).or_else(backoff)
-            }
+            Phase::BackingOff { delay, .. } => self.wait_cause(delay.as_secs()),
             Phase::Ending { why, .. } => Some(Cause::Ending { why: *why }),
             Phase::Idle
             | Phase::Spawning { .. }
@@ -136,6 +149,25 @@ impl Worker {
                 trouble.or_else(paused)
             }
         }
+    }
+
+    /// Why the worker waits for its next run, which it starts `retry_seconds` after the last one.
+    fn wait_cause(&self, retry_seconds: u64) -> Option<Cause> {
+        let restart = || Some(Cause::Restart { text: self.restarts.as_ref()?.reason()? });
+        let quota = || {
+            let Park { account, limit, used, until } = self.ralph.as_ref()?.park.clone()?;
+            Some(Cause::Quota { account, window: limit, used, until })
+        };
+        let outage = || {
+            let Outage { kind, message, until } = self.outage()?.clone();
+            Some(Cause::Outage { outage: kind, message, until, retry_seconds })
+        };
+        let backoff = || {
+            let ralph = self.ralph.as_ref()?;
+            let (failures, max_failures) = (ralph.failures, ralph.budgets.max_failures);
+            Some(Cause::Backoff { retry_seconds, failure: self.failure(), failures, max_failures })
+        };
+        restart().or_else(quota).or_else(outage).or_else(backoff)
     }
 
     /// Why the current or last iteration failed; `None` when it did not.

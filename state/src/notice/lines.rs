@@ -32,6 +32,8 @@ impl Entry {
             | Self::LoopFailed { .. }
             | Self::Paused { .. }
             | Self::Resumed
+            | Self::Held { .. }
+            | Self::Released
             | Self::Lost { .. }
             | Self::Warning { .. } => Some(format!("[ralph] {name}: {}", self.words())),
         }
@@ -82,6 +84,8 @@ impl Entry {
             }
             Self::Paused { by } => by.follow_text(),
             Self::Resumed => "resumed".to_owned(),
+            Self::Held { by } => by.follow_text().to_owned(),
+            Self::Released => "released".to_owned(),
             Self::Waiting { reason, .. } => format!("waiting for a person: {reason}"),
             Self::PromptFailed { message, .. } => format!("prompt not delivered: {message}"),
             Self::Lost { reason } => format!("lost: {reason}"),
@@ -93,9 +97,7 @@ impl Entry {
             Self::Cleaned => "deleted, with its files".to_owned(),
             Self::Stopped { reason } => format!("finished: {}", reason.text()),
             Self::RunEnded { run, exit, backoff, message, .. } => {
-                let why = message.as_ref().map(|m| format!(": {m}")).unwrap_or_default();
-                let next = backoff.map(|s| format!(", next run in {}", duration(s, " "))).unwrap_or_default();
-                format!("run {run} ended (exit: {}){why}{next}", exit.word())
+                run_ended(*run, *exit, *backoff, message.as_deref())
             }
         }
     }
@@ -123,9 +125,9 @@ impl Entry {
                 vec![format!("[CHECK] iteration {iteration} not done: {}", missing.join("; "))]
             }
             Self::GatesHeld { iteration } => vec![format!("[CHECK] iteration {iteration} every gate holds")],
-            Self::Outage { iteration, message, wait } => {
-                let wait = duration(*wait, "");
-                vec![format!("[WAIT] iteration {iteration} is done again after {wait}: {message}")]
+            Self::Outage { iteration, message, wait, parked } => {
+                let (wait, does) = (duration(*wait, ""), if *parked { "starts" } else { "is done again" });
+                vec![format!("[WAIT] iteration {iteration} {does} after {wait}: {message}")]
             }
             Self::Checked { iteration, check, passed, seconds } => {
                 let (word, took) = (if *passed { "PASS" } else { "FAIL" }, duration(*seconds, ""));
@@ -141,6 +143,8 @@ impl Entry {
             Self::StoryStarted { mode, story, .. } => vec![format!("[STORY] {mode} {story}")],
             Self::Paused { by } => vec![by.log_line().to_owned()],
             Self::Resumed => vec!["[RESUME]".into()],
+            Self::Held { .. } => vec!["[HOLD]".into()],
+            Self::Released => vec!["[RELEASE]".into()],
             Self::Waiting { reason, .. } => vec![format!("[WAIT] {reason}")],
             Self::PromptFailed { message, .. } => vec![format!("[WARN] prompt not delivered: {message}")],
             Self::Lost { reason } => vec![format!("[LOST] {reason}")],
@@ -156,6 +160,12 @@ impl Entry {
             | Self::Stopped { .. } => vec![],
         }
     }
+}
+
+fn run_ended(run: u64, exit: IterationExit, backoff: Option<u64>, message: Option<&str>) -> String {
+    let why = message.map(|m| format!(": {m}")).unwrap_or_default();
+    let next = backoff.map(|s| format!(", next run in {}", duration(s, " "))).unwrap_or_default();
+    format!("run {run} ended (exit: {}){why}{next}", exit.word())
 }
 
 fn at_baseline(iteration: u32) -> &'static str {

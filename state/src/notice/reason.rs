@@ -220,3 +220,25 @@ impl PauseBy {
         self == Self::User
     }
 }
+
+/// How a person holds a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldBy {
+    /// The person types into the agent's pane.
+    Typing,
+    /// `swarm hold`.
+    Command,
+}
+
+impl HoldBy {
+    /// The text of the notice.
+    pub(crate) fn follow_text(self) -> &'static str {
+        match self {
+            Self::Typing => {
+                "held by you, because you type: swarm starts and ends nothing until you have left"
+            }
+            Self::Command => "held by you: swarm starts and ends nothing until you release it",
+        }
+    }
+}

@@ -53,6 +53,17 @@ fn the_documents_sentences() {
     );
     check(&Entry::Paused { by: PauseBy::User }, "[ralph] agent: paused", &["[PAUSE]"]);
     check(&Entry::Resumed, "[ralph] agent: resumed", &["[RESUME]"]);
+    check(
+        &Entry::Held { by: HoldBy::Typing },
+        "[ralph] agent: held by you, because you type: swarm starts and ends nothing until you have left",
+        &["[HOLD]"],
+    );
+    check(
+        &Entry::Held { by: HoldBy::Command },
+        "[ralph] agent: held by you: swarm starts and ends nothing until you release it",
+        &["[HOLD]"],
+    );
+    check(&Entry::Released, "[ralph] agent: released", &["[RELEASE]"]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::engine::Now;
-use crate::notice::PauseBy;
+use crate::notice::{HoldBy, PauseBy};
 use crate::outage::OutageKind;
 
 fn worker(name: &str, status: Status, cause: Option<Cause>) -> WorkerState {
@@ -60,6 +60,7 @@ fn tell(planner: &mut NotifyPlanner, workers: &[WorkerState], now: Now) -> Vec<S
 fn the_class_and_the_texts_of_each_state() {
     let needs = |text: &str| Some(Cause::NeedsPerson { text: text.into(), answerable: false });
     let paused = |by| Some(Cause::Paused { by, detail: Some("secret".into()) });
+    let held = |by| Some(Cause::Held { by, since: at(0).wall });
     let disk = || Some(Cause::DiskFull { error: "secret path".into() });
     let unsaved = || Some(Cause::Unsaved { error: "secret path".into() });
     let of = |status, cause| worker("a", status, cause);
@@ -82,6 +83,8 @@ fn the_class_and_the_texts_of_each_state() {
         (of(Status::Running, unsaved()), "a has a disk problem: its state cannot be saved"),
         (of(Status::Running, None), ""),
         (of(Status::Running, Some(check)), ""),
+        (of(Status::Running, held(HoldBy::Typing)), ""),
+        (of(Status::Waiting, held(HoldBy::Command)), ""),
         (of(Status::Paused, paused(PauseBy::User)), ""),
         (of(Status::Paused, paused(PauseBy::Shutdown)), ""),
         (stopped("a", StopReason::Killed), ""),

@@ -132,6 +132,29 @@ pub fn printable(text: &str) -> String {
         .collect()
 }
 
+/// A row with its colors and other attributes: of its escapes only those of SGR stay (`ESC [ … m`), and each character
+/// is [`printable`].
+pub fn styled(row: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(row.len()), row);
+    while let Some(at) = rest.find("\x1b[") {
+        let (before, sequence) = (&rest[..at], &rest[at + 2..]);
+        let length = sequence.bytes().take_while(|byte| matches!(byte, b'0'..=b'9' | b';' | b':')).count();
+        out.push_str(&printable(before));
+        rest = &sequence[length..];
+        if let Some(after) = rest.strip_prefix('m') {
+            out.push_str(&format!("\x1b[{}m", &sequence[..length]));
+            rest = after;
+        } else {
+            // The text up to the next sequence decides what another escape removes.
+            let end = rest.find("\x1b[").unwrap_or(rest.len());
+            out.push_str(&printable(&format!("\x1b[{}{}", &sequence[..length], &rest[..end])));
+            rest = &rest[end..];
+        }
+    }
+    out.push_str(&printable(rest));
+    out
+}
+
 /// The rows of a stripped text: trailing blanks of each row and blank rows at the end are gone.
 pub(crate) fn rows(plain: &str) -> Vec<&str> {
     let mut rows: Vec<&str> = plain.split('\n').map(str::trim_end).collect();
@@ -186,6 +209,31 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn colors_stay_in_a_styled_row() {
+        for (raw, want) in [
+            ("\x1b[1;31mred\x1b[0m \x1b[38:2::1:2:3mx", "\x1b[1;31mred\x1b[0m \x1b[38:2::1:2:3mx"),
+            ("\x1b[mplain\x1b[2J\x1b[Hend", "\x1b[mplainend"),
+            ("\x1b]8;;https://x.y/z\x1b\\link\x1b]8;;\x1b\\", "link"),
+            ("\x1b]0;t\x07a\x07\u{202e}b\x1b[", "ab"),
+            ("a\x1b[2Cb\x1b[?25lc", "a  bc"),
+        ] {
+            assert_eq!(styled(raw), want, "{raw:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_styled_row_has_no_other_escapes(raw in "[a\x1b\\[\\];0-9m\x07J?\n日]{0,40}") {
+            let kept = styled(&raw);
+            for part in kept.split('\x1b').skip(1) {
+                let parameters = part.strip_prefix('[').map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ';' | ':')));
+                prop_assert!(parameters.is_some_and(|rest| rest.starts_with('m')), "{raw:?} {kept:?}");
+            }
+            prop_assert!(!kept.chars().any(|c| c.is_control() && c != '\x1b'));
+        }
+    }
 
     #[test]
     fn escapes_go_and_gaps_stay() {

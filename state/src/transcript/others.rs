@@ -1,10 +1,12 @@
 //! Codex, opencode and Gemini, as their non-interactive modes print JSON, and the record that Codex keeps of a
 //! session ("rollout").
 
+use chrono::DateTime;
 use serde_json::Value;
 
 use super::fields::{count_at, dollars, number_at, text_at};
 use super::{TranscriptReader, Usage};
+use crate::quota::{claude_event_limits, codex_limits};
 
 impl TranscriptReader {
     /// Takes a line of one of the other CLIs.
@@ -24,7 +26,15 @@ impl TranscriptReader {
                 self.session(text_at(value, "/payload/id"));
             }
             Some("response_item") => self.rollout_item(&value["payload"]),
-            Some("event_msg") => self.rollout_event(&value["payload"]),
+            Some("event_msg") => {
+                let at = text_at(value, "/timestamp").and_then(|at| DateTime::parse_from_rfc3339(at).ok());
+                self.limits(codex_limits(
+                    &value["payload"]["rate_limits"],
+                    at.map_or(0, |at| at.timestamp()),
+                ));
+                self.rollout_event(&value["payload"]);
+            }
+            Some("rate_limit_event") => self.limits(claude_event_limits(&value["rate_limit_info"])),
             Some("error") => self.stated_error(value),
             Some("text") => self.opencode_said(value),
             Some("step_start") => self.counts_calls(),

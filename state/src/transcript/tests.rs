@@ -233,6 +233,26 @@ fn a_torn_last_line_loses_nothing_before_it() {
     }
 }
 
+/// As Codex 0.171 and Claude Code 2.1 record them.
+#[test]
+fn the_last_usage_limits_are_read() {
+    let codex = |used: f64| {
+        format!(
+            r#"{{"timestamp":"2026-11-30T06:48:32.280Z","type":"event_msg","payload":{{"type":"token_count","info":null,"rate_limits":{{"limit_id":"codex","limit_name":null,"primary":{{"used_percent":{used},"window_minutes":300,"resets_at":1796024307}},"secondary":null,"credits":null,"plan_type":null}}}}}}"#
+        )
+    };
+    let without = r#"{"timestamp":"2026-11-30T06:49:00Z","type":"event_msg","payload":{"type":"token_count","info":null,"rate_limits":null}}"#;
+    let account = Account::of(&[&*codex(10.0), &*codex(91.5), without].join("\n"));
+    let read: Vec<_> =
+        account.limits.iter().map(|limit| (&*limit.window, limit.used, limit.resets_at)).collect();
+    assert_eq!(read, [("five_hour", 91, Some(1_796_024_307))]);
+    assert_eq!(account.limits[0].read_at, 1_796_021_312);
+    let claude = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"allowed","resetsAt":1796021768,"isUsingOverage":false,"unifiedWindows":{"five_hour":{"utilization":0.29,"resetsAt":1796021768,"status":"allowed"},"seven_day":{"utilization":1.02,"resetsAt":1796220845}}},"session_id":"s"}"#;
+    let limits = Account::of(claude).limits;
+    let read: Vec<_> = limits.iter().map(|limit| (&*limit.window, limit.used, limit.read_at)).collect();
+    assert_eq!(read, [("five_hour", 29, 0), ("seven_day", 102, 0)]);
+}
+
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

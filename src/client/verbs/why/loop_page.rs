@@ -16,7 +16,7 @@ use crate::client::evidence::shows_output;
 use crate::client::report::{
     before_first, gates, is_stuck_at_base, proof_to_show, unapproved, used, watched,
 };
-use crate::client::worker::quoted;
+use crate::client::worker::{quoted, reset};
 use crate::protocol::Report;
 
 /// Formats the page: at most eleven lines, and the last output of an agent that failed or the proof of a complete
@@ -30,6 +30,7 @@ pub(super) fn page(report: &Report) -> Vec<String> {
         report.max_iterations,
         report.reason.as_ref().map(|reason| format!(": {}", printable(reason))).unwrap_or_default()
     )];
+    lines.extend(reset(report.cause.as_ref()).map(|reset| format!("goes on: {reset}")));
     if !report.task.is_empty() {
         lines.push(format!("task: {}", printable(&report.task)));
     }

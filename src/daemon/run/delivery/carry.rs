@@ -85,7 +85,11 @@ impl DeliveryRun<'_> {
             }
             let mut look = self.interpret(&seen, &mut typed, &delivery, &prompts);
             look.busy = load.as_ref().is_some_and(CpuLoad::is_busy);
-            match delivery.next(&look, start.elapsed()) {
+            let step = delivery.next(&look, start.elapsed());
+            if matches!(step, Step::Paste | Step::Enter) && self.must_not_type() {
+                return Ok(DeliveryEnd::Blocked { dialog: None, entered: delivery.has_entered() });
+            }
+            match step {
                 Step::Wait => wait(&mut prompts).await,
                 Step::Paste => {
                     if self.paste(&seen).await? {
@@ -123,6 +127,11 @@ impl DeliveryRun<'_> {
     fn waits_for_tmux(&self, error: &Error) -> bool {
         let hurried = self.context.hurry.load(Ordering::Relaxed);
         matches!(self.purpose, DeliveryPurpose::Prompt(_)) && error.code == ErrorCode::Timeout && !hurried
+    }
+
+    /// Whether a person holds the worker: then only what people send is typed.
+    fn must_not_type(&self) -> bool {
+        matches!(self.purpose, DeliveryPurpose::Prompt(_)) && self.context.held.load(Ordering::Relaxed)
     }
 
     /// Interprets a look at the pane with regard to this text.

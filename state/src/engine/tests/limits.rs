@@ -405,7 +405,8 @@ fn a_usage_limit_waits_and_uses_up_no_iteration() {
     assert!(entries(&effects).contains(&&Entry::Outage {
         iteration: 1,
         message: "limit".into(),
-        wait: 1805
+        wait: 1805,
+        parked: false
     }));
     let ralph = worker.ralph().unwrap();
     assert_eq!((ralph.iteration, ralph.failures, ralph.total_failures), (0, 0, 0));

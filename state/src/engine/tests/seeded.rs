@@ -71,6 +71,8 @@ pub(super) enum Bug {
     OutageIsFailure,
     /// Does not count money.
     ForgetsCost,
+    /// Ignores that a person holds it.
+    IgnoresHold,
 }
 
 /// A worker, and what is wrong with it.
@@ -161,6 +163,7 @@ impl Machine {
         match (bug, &mut worker.phase, &mut worker.ralph) {
             (Bug::NoGenerations, ..) => return of_run(event, worker.run),
             (Bug::IgnoresPause, ..) if matches!(event, Event::Pause(_)) => return Event::Reachable(true),
+            (Bug::IgnoresHold, ..) if matches!(event, Event::Hold) => return Event::Reachable(true),
             (Bug::UnknownIsSuccess, Phase::Judging { exit, .. }, _) if *exit == Exit::Unknown => {
                 *exit = Exit::Code(0);
             }
@@ -236,7 +239,11 @@ fn of_run(event: Event, run: Run) -> Event {
         | Event::Resume
         | Event::Kill
         | Event::Edited(_)
+        | Event::Hold
+        | Event::Release
+        | Event::Present(_)
         | Event::Tick
+        | Event::Quota(_)
         | Event::Reachable(_) => event,
         Event::Up(_) => Event::Up(run),
         Event::SpawnFailed(_, error) => Event::SpawnFailed(run, error),
@@ -285,12 +292,13 @@ const BUGS: &[(Bug, bool, bool)] = &[
     (Bug::ProbesAlways, true, false),
     (Bug::ForgetsFailures, true, true),
     (Bug::RestartsSuccess, true, true),
-    (Bug::ForgetsBackoff, false, true),
+    (Bug::ForgetsBackoff, true, true),
     (Bug::OutlivesKill, true, true),
     (Bug::ForgetsRun, true, true),
     (Bug::BelievesThePattern, true, false),
     (Bug::OutageIsFailure, true, false),
     (Bug::ForgetsCost, true, false),
+    (Bug::IgnoresHold, true, false),
 ];
 
 #[test]

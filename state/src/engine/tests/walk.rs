@@ -10,12 +10,13 @@ use super::seeded::Machine;
 use super::*;
 use crate::budget::BudgetEdits;
 use crate::budget::Budgets;
-use crate::engine::Why;
+use crate::engine::{Presence, RELEASE_DELAY, Why};
 use crate::gates::CheckResult;
 use crate::model::{RestartSpec, RestartWhen, Status};
 use crate::notice::{PauseBy, StopReason};
 use crate::outage::{self, MAX_OUTAGE_TRIES, Outage};
 use crate::promise::Claim;
+use crate::quota::Park;
 
 /// Anything that a hook may tell.
 fn hook_signal(arg: u8) -> HookSignal {
@@ -40,12 +41,19 @@ struct Monitor {
     probing: Option<Run>,
     killed: bool,
     paused: bool,
+    held: bool,
     /// An iteration succeeded.
     succeeded: bool,
 }
 
-type Memory =
-    (std::mem::Discriminant<Phase>, Option<Why>, bool, Run, Option<(u32, u32, u32, bool)>, Option<u32>);
+type Memory = (
+    std::mem::Discriminant<Phase>,
+    Option<Why>,
+    (bool, bool, bool),
+    Run,
+    Option<(u32, u32, u32, bool)>,
+    Option<u32>,
+);
 
 /// The state that must be on disk: a step that changes it and does not persist loses it in a crash.
 fn memory(worker: &Worker) -> Memory {
@@ -57,6 +65,7 @@ fn memory(worker: &Worker) -> Memory {
     };
     let numbers = |l: &Loop| (l.iteration, l.total_failures, l.max_iterations, l.paused.is_some());
     let failures = worker.restarts().map(Restarts::failures);
+    let doomed = (doomed, worker.is_held(), worker.is_held_by_typing());
     (std::mem::discriminant(worker.phase()), why, doomed, worker.run(), worker.ralph().map(numbers), failures)
 }
 
@@ -83,6 +92,7 @@ impl Monitor {
         if about(event).is_some_and(|run| run != before.run()) {
             hold!(effects.is_empty() && before == after, "rule 2: news of another run did something");
         }
+        self.spares_held(before, event, effects, after)?;
         self.effects(before, event, effects, after)?;
         self.exits(before, event, after)?;
         Self::spared(before, after)?;
@@ -96,7 +106,13 @@ impl Monitor {
         match event {
             Event::Kill => self.killed |= !before.is_stopped(),
             Event::Pause(_) if before.ralph().is_some() && !before.is_stopped() => self.paused = true,
-            Event::Resume => self.paused = false,
+            Event::Resume => {
+                self.paused = false;
+                // Without an agent, a resume ends the hold.
+                self.held &= before.has_pane();
+            }
+            Event::Hold => self.held |= !before.is_stopped() && *before.phase() != Phase::Lost,
+            Event::Release => self.held = false,
             _ => {}
         }
         let run = about(event);
@@ -123,7 +139,11 @@ impl Monitor {
             | Event::Resume
             | Event::Kill
             | Event::Edited(_)
+            | Event::Hold
+            | Event::Release
+            | Event::Present(_)
             | Event::Tick
+            | Event::Quota(_)
             | Event::Reachable(_)
             | Event::Screen(..)
             | Event::Quiet(_)
@@ -132,6 +152,26 @@ impl Monitor {
             | Event::Grew(..)
             | Event::Hook(..) => {}
         }
+    }
+
+    /// swarm types nothing into a held worker, starts no run of it and ends none, except by a kill.
+    fn spares_held(
+        &mut self,
+        before: &Worker,
+        event: &Event,
+        effects: &[Effect],
+        after: &Worker,
+    ) -> Result<(), String> {
+        hold!(!self.held || after.is_held() || self.killed || after.is_stopped(), "the hold was forgotten");
+        let is_ending = |w: &Worker| matches!(w.phase(), Phase::Ending { .. } | Phase::Spawning { .. });
+        if !before.is_held() || !after.is_held() || is_ending(before) && is_ending(after) {
+            return Ok(());
+        }
+        for effect in effects {
+            let acts = matches!(effect, Effect::Spawn(_) | Effect::Deliver(_) | Effect::Terminate(_));
+            hold!(!acts, "{effect:?} by {event:?} while it was held");
+        }
+        Ok(())
     }
 
     /// Rules 3 and 5.
@@ -205,7 +245,7 @@ impl Monitor {
                 "a spawn over the token limit"
             );
         }
-        if after.ralph().is_none() && run > Run(1) && !again {
+        if after.ralph().is_none() && after.restart_count() > 0 && !again {
             let Some(restarts) = after.restarts() else {
                 return Err("rule 5: run again without a policy".into());
             };
@@ -346,10 +386,12 @@ impl Monitor {
             Phase::Judging { .. } => (self.judging == Some(after.run()), "judging with no report to come"),
             Phase::Prompting { .. } => (due, "prompting without a deadline"),
             Phase::Ending { .. } => (due, "ending without a deadline"),
-            Phase::BackingOff { .. } => (due && !self.killed, "backing off without a deadline"),
+            Phase::BackingOff { .. } => {
+                ((due || after.is_held()) && !self.killed, "backing off without a deadline")
+            }
             Phase::Starting { .. } | Phase::Running { .. } => (after.wants_screen(), "nobody looks"),
             Phase::Idle | Phase::Parked | Phase::Lost | Phase::Stopped { .. } => {
-                (!due, "a deadline where nothing waits")
+                (!due || after.is_held_by_typing(), "a deadline where nothing waits")
             }
         };
         hold!(ok, "rule 6: {what}");
@@ -439,7 +481,14 @@ impl Op {
             26..=28 => Event::Exited(run, self.exit()),
             29 if arg < 80 => Event::PaneLost(run),
             29 if arg < 120 => Event::ServerLost(run),
+            29 if arg < 128 => Event::Hold,
+            29 if arg < 180 => Event::Release,
+            29 if arg < 188 => Event::Present(Presence::Typing),
+            29 if arg < 192 => Event::Present(Presence::Attached),
+            29 => Event::Present(Presence::Away(RELEASE_DELAY)),
             30..=34 => Event::Judged(run, self.verdict()),
+            35 if arg < 8 => Event::Quota(None),
+            35 if arg < 24 => Event::Quota(Some(self.park())),
             _ => Event::Tick,
         }
     }
@@ -472,6 +521,11 @@ impl Op {
             moved: [None, Some(true), Some(false)][usize::from(arg / 7 % 3)],
             ..Verdict::default()
         }
+    }
+
+    fn park(self) -> Park {
+        let until = at(0).wall + TimeDelta::seconds(i64::from(self.arg) * 8);
+        Park { account: "a".into(), limit: "l".into(), used: 92, until }
     }
 
     fn exit(self) -> Exit {
@@ -585,7 +639,7 @@ fn walks_reach_every_phase_and_every_entry() {
     }
     // Idle is left at once; a warning is the edge's.
     assert_eq!(phases.len(), 10 + 11, "{phases:?}");
-    assert_eq!(entries.len(), 23, "{entries:?}");
+    assert_eq!(entries.len(), 25, "{entries:?}");
     assert!(!entries.contains("Warning"));
 }
 
@@ -601,6 +655,7 @@ fn what_is_on_disk_is_the_worker() {
             let text = serde_json::to_string(&worker).unwrap();
             let mut back: Worker = serde_json::from_str(&text).unwrap();
             back.reachable = worker.reachable;
+            back.account_park.clone_from(&worker.account_park);
             if let (Some(back), Some(restarts)) = (&mut back.restarts, &worker.restarts) {
                 back.watched = restarts.watched;
             }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::seeded::Machine;
 use super::*;
 use crate::budget;
-use crate::engine::{Edits, Why};
+use crate::engine::{Edits, Presence, RELEASE_DELAY, Why};
 use crate::model::{RestartSpec, RestartWhen};
 use crate::notice::{PauseBy, StopReason};
 use crate::reconcile::{PaneClaim, RunEvidence, finding, is_orphan};
@@ -143,6 +143,8 @@ struct World {
     plans: VecDeque<Plan>,
     server: u32,
     person: Person,
+    /// Half seconds of holds since the last release.
+    held_for: u32,
     /// Effects so far; the daemon crashes before these.
     count: u64,
     crash_at: BTreeSet<u64>,
@@ -173,6 +175,7 @@ impl World {
             plans: VecDeque::new(),
             server: 1,
             person: [(0, Event::Start)].into(),
+            held_for: 0,
             count: 0,
             crash_at: BTreeSet::new(),
             failed_spawns: vec![],
@@ -511,6 +514,7 @@ impl World {
             Phase::Starting { .. } | Phase::Running { .. } => {
                 self.agents.iter().any(|a| a.run == run && a.alive) || mail(ends)
             }
+            Phase::BackingOff { .. } if worker.is_held() => true,
             Phase::Prompting { .. } | Phase::Ending { .. } | Phase::BackingOff { .. } => {
                 self.machine.deadline().is_some()
             }
@@ -533,6 +537,13 @@ impl World {
             let paused = self.machine.worker.ralph().is_some_and(|l| l.paused.is_some());
             let resting = paused || *self.machine.worker.phase() == Phase::Lost;
             rests = if resting { rests + 1 } else { 0 };
+            if self.machine.worker.is_held() {
+                self.held_for += 1;
+            }
+            if self.held_for > 60 {
+                self.held_for = 0;
+                self.step(Event::Release);
+            }
             if rests > 60 {
                 self.step(Event::Resume);
             }
@@ -583,7 +594,11 @@ pub(super) fn random_world(
     let mut time = 0;
     for _ in 0..dice.below(6) {
         time += dice.below(60_000);
-        let event = match dice.below(4) {
+        let event = match dice.below(8) {
+            4 => Event::Hold,
+            5 => Event::Release,
+            6 => Event::Present(Presence::Typing),
+            7 => Event::Present(Presence::Away(RELEASE_DELAY)),
             0 => Event::Pause(PauseBy::User),
             1 => Event::Pause(PauseBy::Shutdown),
             2 => Event::Resume,

@@ -1,0 +1,32 @@
+//! `hold`: leave a worker to a person, until `release`.
+
+use swarm_state::engine::{Event, Phase};
+use swarm_state::notice::HoldBy;
+
+use crate::daemon::caller::refuse_own;
+use crate::daemon::legacy;
+use crate::daemon::supervisor::Supervisor;
+use crate::error::{Error, ErrorCode, Result};
+use crate::protocol::HoldChanged;
+
+impl Supervisor {
+    pub(crate) fn hold(&mut self, name: &str, peer: Option<i32>) -> Result<HoldChanged> {
+        let (name, slot) = self.find(name)?;
+        // The time of a hold counts for no limit of the loop.
+        refuse_own(slot, peer, "hold itself")?;
+        if let Some(refusal) = legacy::refuse_legacy(slot) {
+            return Err(refusal);
+        }
+        let conflict = |message: String| Err(Error::new(ErrorCode::Conflict, message));
+        match slot.engine.phase() {
+            Phase::Stopped { .. } => return conflict(format!("worker '{name}' has finished")),
+            Phase::Lost => return conflict(format!("worker '{name}' is lost: it has no agent to hold")),
+            _ => {}
+        }
+        let changed = !matches!(slot.engine.held_by(), Some((HoldBy::Command, _)));
+        if changed {
+            self.step_if_saved(&name, |_| Ok(Event::Hold))?;
+        }
+        Ok(HoldChanged { changed, warnings: self.save_warnings(&name) })
+    }
+}
