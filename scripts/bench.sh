@@ -181,7 +181,7 @@ echo "load      $(cut -d ' ' -f 1-3 /proc/loadavg) at $(date '+%F %T')"
 [ -z "$quick" ] || echo 'quick     a few samples only: the numbers say nothing'
 
 swarm daemon start >/dev/null
-daemon=$(cat "$SWARM_DIR/daemon.lock")
+daemon=$(head -n 1 "$SWARM_DIR/daemon.lock")
 sleep "$settle"
 nothing=$(woken "$daemon")
 

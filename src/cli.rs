@@ -64,7 +64,8 @@ pub use ralph_tasks::{
 pub use report::{ReportArgs, ReportFormat};
 pub use sandbox::{Allow, HostList, Net, SandboxArgs, Wish};
 pub use service::{
-    Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor, NotifyArgs, NotifyCommand,
+    Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, DaemonTakeOver, Doctor, NotifyArgs,
+    NotifyCommand,
 };
 pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
 pub use spawn::{CapArgs, LoopArgs, PromptArgs, RestartArgs, Route, Spawn};
@@ -135,7 +136,7 @@ Exit status:
        (see swarm-loop(1)).
   2    Invalid command line, or unknown worker.
   3    The daemon is not running (daemon status) or cannot start; or HOME is not
-       set, or SWARM_DIR is not a directory.
+       set, or SWARM_DIR is not a directory or belongs to another host.
   4    The client and the running daemon use different protocols (swarm daemon
        restart).
   5    A wait timed out, or the daemon does not answer.
@@ -159,8 +160,8 @@ Files:
   ~/.swarm/daemon.log          Log of the daemon
   ~/.swarm/ralph/NAME/         State of a loop: state.json, iterations.log
 
-See also: swarm-config(5), swarm-state(5), swarm-json(7), swarm-promises(7), swarm-protocol(7), \
-swarm-session(7), swarm-troubleshooting(7).";
+See also: swarm-config(5), swarm-state(5), swarm-batch(7), swarm-json(7), swarm-promises(7), \
+swarm-protocol(7), swarm-session(7), swarm-troubleshooting(7).";
 
 /// Supervise coding agents in tmux, and rerun them until your checks pass
 #[derive(Debug, Parser)]

@@ -18,6 +18,7 @@ mod clock;
 mod crash;
 mod directory_watch;
 mod effects;
+mod elsewhere;
 mod event_log;
 pub(crate) mod helper;
 mod inputs;
@@ -59,10 +60,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::hosts;
+use crate::owner;
 use crate::paths::{Paths, private_dir};
 use crate::settings::Settings;
 use crate::store::{DaemonLock, LogWriter, Store};
-use messages::{DaemonEnd, Input};
+use messages::{DaemonEnd, EndedSupervisor, Input};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use run::exit::exit_of;
 use supervisor::Supervisor;
@@ -85,7 +88,8 @@ pub struct RunOptions {
 pub fn run(options: RunOptions) -> Result<()> {
     let outcome = start(options);
     if let (Err(error), true) = (&outcome, options.ready_on_stdout) {
-        say(&format!("error {} {}", error.code.word(), error.message));
+        let hint = error.hint.as_ref().map(|hint| format!("\t{hint}")).unwrap_or_default();
+        say(&format!("error {} {}{hint}", error.code.word(), error.message));
     }
     outcome
 }
@@ -97,28 +101,54 @@ fn start(options: RunOptions) -> Result<()> {
     let _ = std::env::set_current_dir("/");
     let paths = Paths::from_env()?;
     paths.prepare_sockets()?;
-    let Some(lock) = DaemonLock::try_acquire(&paths)? else {
-        let holder = DaemonLock::holder(&paths);
-        if let Some(pid) = holder {
-            socket::request_rebind(pid, &paths.socket());
-        }
-        let pid = holder.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-        return Err(Error::new(ErrorCode::Conflict, format!("a daemon is already running{pid}")));
-    };
+    let lock = acquire(&paths, options)?;
     log_to_stderr(&paths);
     let store = Arc::new(Store::open(paths)?);
+    store.write_while(lock.clone());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(|e| Error::system("cannot start the runtime", e))?;
     let outcome = runtime.block_on(serve(&store, lock, options));
-    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+    match &outcome {
+        // Another daemon may own the directory now, so no task goes on.
+        Ok(ended) if ended.end == DaemonEnd::Replaced => runtime.shutdown_background(),
+        Ok(ended) => {
+            runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+            ended.lock.release(ended.agents);
+        }
+        Err(_) => runtime.shutdown_timeout(SHUTDOWN_TIMEOUT),
+    }
     outcome.map(drop)
 }
 
-/// Serves clients until the daemon ends. Returns the lock, which has to be held until all tasks have ended.
-async fn serve(store: &Arc<Store>, lock: DaemonLock, options: RunOptions) -> Result<DaemonLock> {
+/// Locks the directory. In a job of a scheduler, waits until it is known whether the job of the former owner is gone.
+fn acquire(paths: &Paths, options: RunOptions) -> Result<DaemonLock> {
+    let refused = match DaemonLock::try_acquire(paths) {
+        Ok(Some(lock)) => return Ok(lock),
+        Ok(None) => None,
+        // A client that waits does not wait for a minute.
+        Err(error) if error.code != ErrorCode::OtherHost || options.ready_on_stdout => return Err(error),
+        Err(error) => Some(error),
+    };
+    let Some(refused) = refused else {
+        let holder = DaemonLock::holder(paths);
+        if let Some(pid) = holder {
+            socket::request_rebind(pid, &paths.socket());
+        }
+        let pid = holder.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+        return Err(Error::new(ErrorCode::Conflict, format!("a daemon is already running{pid}")));
+    };
+    let job = owner::look(paths).0.and_then(|owner| owner.job);
+    match job.filter(|job| hosts::is_job_gone(&job.id)) {
+        Some(_) => DaemonLock::acquire(paths, true)?.ok_or(refused),
+        None => Err(refused),
+    }
+}
+
+/// Serves clients until the daemon ends. Its result has the lock, which has to be held until all tasks have ended.
+async fn serve(store: &Arc<Store>, lock: DaemonLock, options: RunOptions) -> Result<EndedSupervisor> {
     let helper = helper::Helper::new(store.paths())?;
     let settings = Settings::load(&store.paths().user_config(), None, None).unwrap_or_default();
     let (inbox, inputs) = mpsc::unbounded_channel();
@@ -138,18 +168,18 @@ async fn serve(store: &Arc<Store>, lock: DaemonLock, options: RunOptions) -> Res
     if options.ready_on_stdout {
         say("ready");
     }
-    let (end, lock) = supervisor.run(inputs).await;
+    let ended = supervisor.run(inputs).await;
     serving.abort();
     reporting.abort();
-    if lock.is_current() {
+    if ended.end != DaemonEnd::Replaced && ended.lock.is_current() {
         // While the lock is held, the socket is this daemon's own.
         drop(std::fs::remove_file(&socket));
         drop(std::fs::remove_file(&hook_socket));
     }
     // Tasks are still writing their last answers.
     tokio::time::sleep(Duration::from_millis(100)).await;
-    tracing::info!(?end, "ended");
-    Ok(lock)
+    tracing::info!(end = ?ended.end, "ended");
+    Ok(ended)
 }
 
 /// SIGTERM and SIGINT end the daemon as `daemon stop` does. SIGHUP is ignored.

@@ -33,6 +33,8 @@ pub enum ErrorCode {
     Usage,
     /// The requested sandbox cannot be built; exit 6.
     Sandbox,
+    /// swarm's directory belongs to a daemon on another host; exit 3.
+    OtherHost,
 }
 
 impl ErrorCode {
@@ -50,7 +52,7 @@ impl ErrorCode {
     pub fn exit_status(self) -> u8 {
         match self {
             Self::NotFound | Self::Usage => 2,
-            Self::NoDaemon => 3,
+            Self::NoDaemon | Self::OtherHost => 3,
             Self::Version => 4,
             Self::Timeout => 5,
             Self::Sandbox => 6,

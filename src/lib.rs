@@ -25,9 +25,9 @@
 //! * Nothing is started before it is written down.
 //! * An unknown exit is never a success. A tmux that does not answer never means that an agent is dead.
 //! * Only [`out`] and [`ui`] print. Only [`tmux`], [`git`], [`checks`], [`sandbox`], [`wrapper`], [`demo`], [`ui`],
-//!   `notify` and the client's `connect`, `attach`, `config edit` and `ralph plan` start processes. `client` imports
-//!   none of `daemon`, `store`, `git`, `hooks` and `session`, and `protocol` does not access the disk. A test reads the
-//!   imports and holds this.
+//!   `notify`, `hosts` and the client's `connect`, `attach`, `config edit` and `ralph plan` start processes. `client`
+//!   imports none of `daemon`, `store`, `git`, `hooks` and `session`, and `protocol` does not access the disk. A test
+//!   reads the imports and holds this.
 //!
 //! # Reading order
 //!
@@ -42,6 +42,7 @@
 //! * `notify`: sends notifications to a command, the desktop, ntfy and a webhook
 //! * [`ralph`]: a loop as a library
 //! * [`stories`]: runs the stories of a task list at the same time, and merges them
+//! * `owner`, `file_system`, `hosts`: the daemon that owns the directory, on this host or another
 //! * [`procs`], [`descriptors`], `environ`, `shell`, `duration`, `since`, `loop_setting`: processes, descriptors,
 //!   environments, shell words, durations, times, settings of a loop
 //! * `runtime`: the runtime and the signals of a command
@@ -65,17 +66,20 @@ mod duration;
 mod editor;
 mod environ;
 pub mod error;
+mod file_system;
 mod files;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod git;
 pub mod hooks;
+mod hosts;
 mod loop_setting;
 mod loops;
 mod marks;
 mod notify;
 pub mod out;
+mod owner;
 pub mod paths;
 pub mod procs;
 pub mod protocol;

@@ -2,10 +2,6 @@
 //!
 //! All paths are absolute and, as far as they exist, free of symbolic links, so that one directory reached in two
 //! ways is one swarm. Only [`Paths::prepare_sockets`] creates anything: the directory of a socket.
-//!
-//! A Unix socket's path holds at most [`SOCKET_PATH_MAX`] bytes. Below a longer root, the sockets move to
-//! `/tmp/swarm-UID/HASH.sock`, where HASH is a hash of the root, so that two roots never share a socket. They do not
-//! move to `XDG_RUNTIME_DIR`: a login over ssh may lack it, and client and daemon must find the same socket.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -18,6 +14,7 @@ use swarm_state::model::{Run, WorkerName};
 use directories::BaseDirs;
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::file_system;
 
 /// The longest path of a Unix socket, in bytes, without the closing NUL.
 #[cfg(target_os = "linux")]
@@ -29,10 +26,14 @@ pub const SOCKET_PATH_MAX: usize = 103;
 /// The hint for a place in which swarm cannot keep its files.
 pub(crate) const OWN_DIRECTORY: &str = "set SWARM_DIR to a directory that belongs to you and is writable";
 
+mod sockets;
+
 /// All paths below one root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
     root: PathBuf,
+    /// Other hosts can use the root too.
+    shared: bool,
 }
 
 impl Paths {
@@ -63,40 +64,19 @@ impl Paths {
 
     /// The paths below `root`.
     pub fn new(root: PathBuf) -> Self {
-        Self { root: resolve(&root) }
+        let root = resolve(&root);
+        let shared = file_system::is_network(&root) || root.join(file_system::SHARED_MARK).exists();
+        Self { root, shared }
+    }
+
+    /// Whether several hosts can use the directory at once: it lies on a network file system, or has a file `shared`.
+    pub fn is_shared(&self) -> bool {
+        self.shared
     }
 
     /// swarm's directory; mode 0700.
     pub fn root(&self) -> &Path {
         &self.root
-    }
-
-    /// The daemon's socket.
-    pub fn socket(&self) -> PathBuf {
-        self.socket_named("swarm.sock", "sock")
-    }
-
-    /// The directory of the socket that accepts only reports of hooks. Sandboxes see it.
-    pub fn hook_socket_dir(&self) -> PathBuf {
-        match self.hook_socket().parent() {
-            Some(dir) => dir.to_owned(),
-            None => self.root.clone(),
-        }
-    }
-
-    /// The socket that accepts only reports of hooks.
-    pub fn hook_socket(&self) -> PathBuf {
-        let socket = self.socket_named("hook-reports/swarm.sock", "hooks");
-        match socket.starts_with(&self.root) {
-            true => socket,
-            // A directory of its own, because a sandbox sees the directory.
-            false => socket.with_extension("hooks.d").join("s"),
-        }
-    }
-
-    /// The socket of swarm's own tmux server.
-    pub fn tmux_socket(&self) -> PathBuf {
-        self.socket_named("tmux.sock", "tmux")
     }
 
     /// The generated configuration of swarm's own tmux server.
@@ -254,40 +234,6 @@ impl Paths {
             None => self.root.join("config.toml"),
         }
     }
-
-    /// Makes the directory of the sockets, private to this user. Call it before binding a socket and before trusting
-    /// one.
-    ///
-    /// # Errors
-    /// When the directory cannot be made, or another user owns it.
-    pub fn prepare_sockets(&self) -> Result<()> {
-        for socket in [self.socket(), self.tmux_socket()] {
-            match socket.parent() {
-                Some(dir) if dir != self.root => stand_in_dir(dir)?,
-                _ => private_dir(&self.root)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn socket_named(&self, file: &str, ending: &str) -> PathBuf {
-        let path = self.root.join(file);
-        if path.as_os_str().len() <= SOCKET_PATH_MAX {
-            return path;
-        }
-        let uid = nix::unistd::geteuid();
-        let hash = fnv1a(self.root.as_os_str());
-        PathBuf::from(format!("/tmp/swarm-{uid}/{hash:032x}.{ending}"))
-    }
-}
-
-/// As [`private_dir`], in a place where other users can create links. (The root itself may be a link.)
-fn stand_in_dir(dir: &Path) -> Result<()> {
-    if dir.is_symlink() {
-        let text = format!("'{}' is a symbolic link and cannot hold a socket", dir.display());
-        return Err(Error::new(ErrorCode::System, text).hint("remove it, or use a shorter SWARM_DIR"));
-    }
-    private_dir(dir)
 }
 
 /// Makes `dir` and its missing parents with mode 0700. Removes other users' access to an existing directory: the
@@ -382,15 +328,9 @@ pub(crate) fn pin(typed: &Path) -> io::Result<PathBuf> {
     })
 }
 
-/// FNV-1a with 128 bits. It stays the same in every release; std's hashers do not promise that.
-fn fnv1a(text: &OsStr) -> u128 {
-    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    text.as_bytes().iter().fold(BASIS, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::sockets::stand_in_dir;
     use super::*;
 
     fn name(text: &str) -> WorkerName {

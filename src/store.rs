@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use swarm_state::model::WorkerName;
 
@@ -64,6 +64,8 @@ pub struct Problem {
 pub struct Store {
     paths: Paths,
     key: SigningKey,
+    /// The daemon's lock. Without it, nothing is written.
+    lock: OnceLock<DaemonLock>,
     /// Names whose record must not be written; filled by [`Store::load_all`].
     reserved: Mutex<BTreeSet<WorkerName>>,
     /// Problems that writes found and that were not reported yet.
@@ -79,7 +81,8 @@ impl Store {
     pub fn open(paths: Paths) -> Result<Self> {
         private_dir(paths.root())?;
         let (key, is_new) = signing::key(&paths)?;
-        let store = Self { paths, key, reserved: Mutex::default(), noted: Mutex::default() };
+        let (reserved, noted) = (Mutex::default(), Mutex::default());
+        let store = Self { paths, key, lock: OnceLock::new(), reserved, noted };
         store.remake()?;
         store.sweep();
         if is_new {
@@ -111,6 +114,17 @@ impl Store {
     /// The key that signs the daemon's own files.
     pub(crate) fn key(&self) -> &SigningKey {
         &self.key
+    }
+
+    /// From now on, writes only while `lock` is the current one of the directory.
+    pub fn write_while(&self, lock: DaemonLock) {
+        // A second lock of one store would be a bug; the first one counts.
+        drop(self.lock.set(lock));
+    }
+
+    /// Refuses to write after another daemon took over the directory.
+    fn check_owner(&self) -> Result<()> {
+        self.lock.get().map_or(Ok(()), DaemonLock::check)
     }
 
     /// The paths of all files.

@@ -71,11 +71,46 @@ pub enum DaemonCommand {
     Stop,
     /// Restart the daemon without pausing loops
     Restart,
+    /// Take over the directory from a host that is gone
+    #[command(long_about = TAKE_OVER_LONG, after_long_help = TAKE_OVER_AFTER)]
+    TakeOver(DaemonTakeOver),
     /// Show whether the daemon runs
     #[command(after_long_help = "Exit status:\n  0  The daemon runs.\n  3  It does not run.")]
     Status(DaemonStatus),
     /// Run the daemon in the foreground, as service managers need
     Run(DaemonRun),
+}
+
+/// The help of `daemon take-over` in long form and in its man page.
+const TAKE_OVER_LONG: &str = "\
+Take over the directory from a host that is gone.
+
+Several hosts can share SWARM_DIR on a network file system, for example in a home directory. One daemon owns it. \
+Commands on another host fail with exit status 3 and print the name of the owner's host: run them there.
+
+If that host is gone for good, take-over makes this host the owner and starts a daemon here. The workers that ran on \
+the former host are lost: swarm ralph resume repeats the interrupted iteration of a loop, and swarm respawn starts a \
+worker again. Nothing else changes.";
+
+/// The section after the options of `daemon take-over`.
+const TAKE_OVER_AFTER: &str = "\
+If the former host still runs, its daemon notices within seconds that it was replaced. It then writes nothing more and \
+ends. Its agents continue without a daemon, so end them on that host before you repeat their work.
+
+A daemon starts without take-over if the former one stopped in order and left no agent running, if its host was \
+started again, or, in a Slurm job, if Slurm has not listed the former daemon's job for a minute.
+
+Exit status:
+  0  This host owns the directory.
+  1  A daemon on this host owns it, or you answered no.
+  2  There is no terminal for the question; use --yes.";
+
+/// `swarm daemon take-over`
+#[derive(Debug, Args)]
+pub struct DaemonTakeOver {
+    /// Do not ask for confirmation
+    #[arg(short, long)]
+    pub yes: bool,
 }
 
 /// `swarm daemon status`

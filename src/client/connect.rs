@@ -69,7 +69,10 @@ pub async fn probe(paths: &Paths) -> Result<DaemonProbe> {
         let message = "this is the sandbox of a worker, in which only swarm hook reaches the daemon";
         return Err(Error::new(ErrorCode::NoDaemon, message).hint("run the command outside of the sandbox"));
     }
-    let socket = paths.socket();
+    let mut socket = paths.socket();
+    if let Some(earlier) = paths.earlier_socket().filter(|earlier| !socket.exists() && earlier.exists()) {
+        socket = earlier;
+    }
     let stream = match timeout(HELLO_TIMEOUT, UnixStream::connect(&socket)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(e)) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {

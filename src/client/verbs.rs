@@ -23,6 +23,7 @@ mod daemon_restart;
 mod daemon_start;
 mod daemon_status;
 mod daemon_stop;
+mod daemon_take_over;
 mod events;
 mod hold;
 mod kill;
@@ -147,6 +148,7 @@ async fn run_daemon(ctx: &ClientContext, command: DaemonCommand) -> CommandResul
         DaemonCommand::Start => daemon_start::run(ctx).await,
         DaemonCommand::Stop => daemon_stop::run(ctx).await,
         DaemonCommand::Restart => daemon_restart::run(ctx).await,
+        DaemonCommand::TakeOver(args) => daemon_take_over::run(ctx, &args).await,
         DaemonCommand::Status(args) => daemon_status::run(ctx, &args).await,
         DaemonCommand::Run(_) => {
             Err(Error::new(ErrorCode::Internal, "`main` carries this command out itself").into())

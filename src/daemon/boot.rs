@@ -8,7 +8,8 @@ use std::path::Path;
 
 use swarm_state::engine::{Event, Phase, Worker};
 use swarm_state::format::Record;
-use swarm_state::model::{Pane, Run, WorkerName};
+use swarm_state::model::{Pane, WorkerName};
+use swarm_state::owner::Kinship;
 use swarm_state::reconcile::{self, RunEvidence};
 use swarm_state::spec::WorkerSpec;
 
@@ -21,7 +22,7 @@ use crate::daemon::views;
 use crate::error::{Error, Result};
 use crate::store::{Mark, Problem, RalphRead};
 use crate::tmux::PaneRow;
-use crate::{checks, loops, procs, wrapper};
+use crate::{checks, loops, owner, procs, wrapper};
 
 /// The label of a worker whose record is gone.
 pub(crate) const RECORD_LOST: &str = "record-lost";
@@ -85,19 +86,6 @@ impl Supervisor {
             let found = panes::look_until_it_answers(&tmux).await;
             drop(inbox.send(Input::Found { socket, found, look }));
         });
-    }
-
-    /// Steps a worker whose last run started no agent, and removes what that run left.
-    fn step_unstarted(&mut self, socket: &Option<String>, name: &WorkerName, run: Run, event: Event) {
-        // A window that comes late has nothing to run and is closed.
-        self.schedule_sweep(socket);
-        // The next run goes on with the worktree that this one was about to make.
-        if let Some(worktree) = self.store.noted_worktree(name, run) {
-            drop(self.store.note_worktree(name, run.next(), &worktree));
-        }
-        self.step(name, event);
-        // Its launch file holds secrets.
-        drop(self.store.remove_run_dir(name, run));
     }
 
     /// Whether a worker of this server is not reconciled yet.
@@ -164,7 +152,11 @@ impl Supervisor {
             drop(slot.step(event, self.now()));
         }
         slot.origin.started = record.started;
-        slot.pane = record.pane;
+        slot.origin.lost_with = record.lost_with;
+        slot.elsewhere =
+            record.machine.filter(|machine| !foreign && owner::here().kinship(machine) != Kinship::Here);
+        // Its ids are those of another machine.
+        slot.pane = record.pane.filter(|_| slot.elsewhere.is_none());
         slot.worktree = record.worktree.or_else(|| {
             let wanted = slot.spec.worktree.as_ref();
             wanted.and_then(|_| self.store.noted_worktree(&name, slot.engine.run()))
@@ -263,6 +255,11 @@ impl Supervisor {
     ) {
         for name in names {
             let Some(slot) = self.slots.get_mut(name) else { continue };
+            if let Some(machine) = slot.elsewhere.take() {
+                slot.reconciled = true;
+                self.end_run_elsewhere(name, &machine);
+                continue;
+            }
             let run = slot.engine.run();
             let row = own_row(slot, found);
             if row.is_none() && !launch_is_settled(slot, found, look) {

@@ -9,7 +9,7 @@ use swarm_state::engine::{Effect, Event, Phase, SpawnError};
 use swarm_state::model::{Exit, Run, WorkerName};
 use swarm_state::notice::Entry;
 
-use crate::daemon::messages::{AfterStop, Job};
+use crate::daemon::messages::{AfterStop, DaemonEnd, Job};
 use crate::daemon::run::exit;
 use crate::daemon::slot::Start;
 use crate::daemon::supervisor::Supervisor;
@@ -44,6 +44,10 @@ impl Supervisor {
     /// Carries out the effects of a step.
     pub(crate) fn carry_out(&mut self, name: &WorkerName, effects: Vec<Effect>) {
         for effect in effects {
+            // The agents belong to the daemon that took over.
+            if self.ended == Some(DaemonEnd::Replaced) {
+                return;
+            }
             self.perform(name, effect);
         }
         self.drop_held_run(name);
@@ -145,6 +149,7 @@ impl Supervisor {
         }
         let Some(slot) = self.slots.get_mut(name) else { return };
         slot.pane = None;
+        slot.origin.lost_with = None;
         slot.last_screen.clear();
         slot.renew_reader();
         slot.driver.push(Job::Spawn {

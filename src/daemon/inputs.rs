@@ -5,17 +5,16 @@ use swarm_state::model::WorkerName;
 use swarm_state::notice::{Entry, PauseBy};
 use tokio::sync::mpsc;
 
-use crate::daemon::messages::{DaemonEnd, Input, PromptOutcome, RunReport};
+use crate::daemon::messages::{DaemonEnd, EndedSupervisor, Input, PromptOutcome, RunReport};
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
-use crate::store::DaemonLock;
 
 /// How long the end of the daemon waits for the end of an empty tmux server.
 const TMUX_SHUTDOWN_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
 impl Supervisor {
     /// Handles inputs until the daemon ends. Returns the lock.
-    pub(crate) async fn run(mut self, mut inputs: mpsc::UnboundedReceiver<Input>) -> (DaemonEnd, DaemonLock) {
+    pub(crate) async fn run(mut self, mut inputs: mpsc::UnboundedReceiver<Input>) -> EndedSupervisor {
         loop {
             self.look_if_due();
             self.check_quotas();
@@ -28,14 +27,19 @@ impl Supervisor {
             match input {
                 Ok(Some(input)) => self.handle(input),
                 // The supervisor holds a sender itself, so the inbox cannot close.
-                Ok(None) => return (DaemonEnd::Stop, self.lock),
+                Ok(None) => return self.into_ended(DaemonEnd::Stop),
                 Err(_) => self.tick(),
             }
             if let Some(end) = self.ended {
                 self.stop_empty_tmux(end).await;
-                return (end, self.lock);
+                return self.into_ended(end);
             }
         }
+    }
+
+    fn into_ended(self, end: DaemonEnd) -> EndedSupervisor {
+        let agents = self.slots.values().filter(|slot| slot.engine.has_pane()).count();
+        EndedSupervisor { end, lock: self.lock, agents: agents.try_into().unwrap_or(u32::MAX) }
     }
 
     /// Ends swarm's own tmux server if it is empty and no other daemon takes over.
@@ -62,7 +66,13 @@ impl Supervisor {
 
     fn handle(&mut self, input: Input) {
         match input {
-            Input::Call { call, peer, reply } => self.call(*call, peer, reply),
+            Input::Call { call, peer, reply } => {
+                self.check_owner();
+                // The caller gets the error of a daemon that ends.
+                if self.ended.is_none() {
+                    self.call(*call, peer, reply);
+                }
+            }
             Input::Subscribe { params, reply } => {
                 drop(reply.send(self.subscribe(params)));
             }
@@ -78,6 +88,7 @@ impl Supervisor {
             }
             Input::Dismiss { name, outcome, reply } => self.finish_legacy_clean(&name, outcome, reply),
             Input::DirectoryTouched => self.directory_touched(),
+            Input::CheckOwner => self.check_owner(),
             Input::RemovalSettled(touch) => self.removal_settled(touch),
             Input::Clients { listed, announce } => self.clients_listed(&listed, announce),
             Input::End(end) => self.end_daemon(end),

@@ -27,6 +27,7 @@ use crate::loops::LoopRun;
 use crate::protocol::{
     Call, Empty, Forgotten, KillParams, Notice, SendParams, Sent, Snapshot, SpawnParams, SubscribeParams,
 };
+use crate::store::DaemonLock;
 use crate::tmux::PaneRow;
 use crate::tmux::watch::Gate;
 
@@ -40,6 +41,16 @@ pub(crate) enum DaemonEnd {
     Stop,
     /// Another daemon takes over: pause nothing.
     Handover,
+    /// The directory was removed, or a daemon of another host took it over: write nothing and end nothing.
+    Replaced,
+}
+
+/// A supervisor that has ended.
+pub(crate) struct EndedSupervisor {
+    pub(crate) end: DaemonEnd,
+    pub(crate) lock: DaemonLock,
+    /// The number of agents that continue.
+    pub(crate) agents: u32,
 }
 
 /// Everything that can wake the supervisor.
@@ -69,6 +80,8 @@ pub(crate) enum Input {
     Dismiss { name: WorkerName, outcome: Result<()>, reply: Reply },
     /// Something in the daemon's directory, or its lock file, was removed or changed.
     DirectoryTouched,
+    /// Another host may have taken over the directory.
+    CheckOwner,
     /// The delay after such a removal has passed.
     RemovalSettled(u64),
     /// The clients of tmux servers were listed; for notifications if `announce` is set.

@@ -46,6 +46,7 @@ impl Supervisor {
                 }
             }
             Err(error) => {
+                self.end_if_removed();
                 if !was_unsaved {
                     let message = format!("the worker's state was not saved; swarm retries: {error}");
                     self.notify(name, Entry::Warning { message });

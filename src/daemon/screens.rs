@@ -50,12 +50,19 @@ impl Supervisor {
         self.next_look = Some(Instant::now());
     }
 
-    /// Ends the daemon if its directory was removed or moved: another daemon may use a new directory of the same
-    /// name.
+    /// Ends the daemon if its directory was removed, moved or taken over: another daemon may use it, or a new one of
+    /// the same name.
     pub(crate) fn end_if_removed(&mut self) {
         if !self.lock.is_current() {
-            tracing::error!("the directory was removed under this daemon; it writes nothing more");
-            self.ended = Some(DaemonEnd::Handover);
+            tracing::error!("the directory was removed or taken over; this daemon writes nothing more");
+            self.ended = Some(DaemonEnd::Replaced);
+        }
+    }
+
+    /// Ends the daemon if another host took over its directory. Only there, no watch reports it.
+    pub(crate) fn check_owner(&mut self) {
+        if self.store.paths().is_shared() {
+            self.end_if_removed();
         }
     }
 

@@ -10,6 +10,7 @@ use swarm_state::engine::{Edits, Effect, Event, Now, Phase, Policy, Worker};
 use swarm_state::format::{FORMAT, Legacy, Metadata, RalphFile, Record, StatusSince};
 use swarm_state::model::{Pane, PromptVia, Run, Status, Worktree};
 use swarm_state::notice::{Entry, PauseBy};
+use swarm_state::owner::MachineId;
 use swarm_state::spec::{Prompt, WorkerSpec};
 use swarm_state::tasks::IterationMode;
 use swarm_state::tasks::gate::TaskTurn;
@@ -24,6 +25,7 @@ use crate::daemon::run::input;
 use crate::daemon::run::iteration::{loop_id, loop_run};
 use crate::error::{Error, ErrorCode, Result};
 use crate::loops::LoopRun;
+use crate::owner;
 
 mod held_requests;
 mod save_state;
@@ -40,6 +42,8 @@ pub(crate) struct Origin {
     pub(crate) first_notice: u64,
     /// Fields of its record that this version does not have.
     pub(crate) extra: Map<String, Value>,
+    /// The host with which the last run was lost.
+    pub(crate) lost_with: Option<String>,
     /// Present for a worker of the Python predecessor: the daemon shows it and changes nothing.
     pub(crate) legacy: Option<Legacy>,
 }
@@ -89,6 +93,8 @@ pub(crate) struct Slot {
     pub(crate) start: Start,
     /// False until the saved state was compared with the panes of its tmux server.
     pub(crate) reconciled: bool,
+    /// The machine of its current run, if that is not this one. Set until the worker is reconciled.
+    pub(crate) elsewhere: Option<MachineId>,
     pub(crate) busy: BusyList,
     pub(crate) waiting: Waiting,
     /// The run whose hooks last caused a warning, and how many they have caused.
@@ -138,6 +144,7 @@ impl Slot {
                 request: None,
                 first_notice: 0,
                 extra: Map::new(),
+                lost_with: None,
                 legacy: None,
             },
             pane: None,
@@ -151,6 +158,7 @@ impl Slot {
             saving: Saving::default(),
             start: Start::Settled,
             reconciled: true,
+            elsewhere: None,
             busy: BusyList::default(),
             waiting: Waiting::default(),
             hook_warnings: (Run(0), 0),
@@ -178,6 +186,8 @@ impl Slot {
             request: self.origin.request.clone(),
             seen: self.seen,
             status_since: self.status_since,
+            machine: Some(owner::here().clone()),
+            lost_with: self.origin.lost_with.clone(),
             extra: self.origin.extra.clone(),
         })
     }

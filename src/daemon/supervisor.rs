@@ -35,6 +35,9 @@ use crate::tmux::{Socket, Tmux, TmuxOptions};
 /// How often the directory is checked where it cannot be watched, because the system's inotify instances are used up.
 const UNWATCHED_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
+/// How often the owner of a shared directory is checked. `swarm daemon take-over` waits longer than that.
+const OWNER_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+
 /// The longest sleep. It limits the damage of a missed wake-up and costs one wake-up an hour.
 const MAX_SLEEP: Duration = Duration::from_secs(3600);
 
@@ -137,8 +140,16 @@ impl Supervisor {
         }
     }
 
-    /// Starts to watch the directory for removals.
+    /// Starts to watch the directory for removals, and one that is shared between hosts for a new owner.
     pub(crate) fn watch_removals(&mut self) {
+        if self.store.paths().is_shared() {
+            let inbox = self.inbox.clone();
+            tokio::spawn(async move {
+                while inbox.send(Input::CheckOwner).is_ok() {
+                    tokio::time::sleep(OWNER_CHECK_INTERVAL).await;
+                }
+            });
+        }
         match DirectoryWatch::start(self.store.paths(), &self.inbox) {
             Ok(watch) => self.removal = Some(watch),
             Err(error) => {

@@ -181,7 +181,10 @@ pub(crate) fn cause(slot: &Slot) -> Option<Cause> {
         [first, rest @ ..] if !slot.engine.is_killed() => {
             Some(Cause::Checking { check: first.clone(), more: rest.len() })
         }
-        _ => slot.engine.cause().map(|cause| with_request(slot, cause)),
+        _ => slot.engine.cause().map(|cause| match cause {
+            Cause::Lost { .. } => Cause::Lost { host: slot.origin.lost_with.clone() },
+            other => with_request(slot, other),
+        }),
     }
 }
 

@@ -119,7 +119,10 @@ fn short_temporary_directory() -> PathBuf {
 /// Kills a daemon that did not stop, by the process id in its lock file.
 async fn end_daemon(paths: &Paths) -> Result<()> {
     let Ok(text) = std::fs::read_to_string(paths.lock()) else { return Ok(()) };
-    let Some(pid) = text.trim().parse().ok().filter(|pid| *pid > 1).map(Pid::from_raw) else { return Ok(()) };
+    let first = text.lines().next().unwrap_or_default();
+    let Some(pid) = first.trim().parse().ok().filter(|pid| *pid > 1).map(Pid::from_raw) else {
+        return Ok(());
+    };
     for signal in [None, Some(Signal::SIGTERM), Some(Signal::SIGKILL)] {
         if signal.is_some() && !is_ours(pid) {
             return Ok(());

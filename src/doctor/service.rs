@@ -10,6 +10,7 @@ use swarm_state::notice::counted;
 use super::check::Check;
 use super::lost;
 use crate::client::connect::{self, DaemonProbe};
+use crate::owner;
 use crate::paths::Paths;
 use crate::protocol::{Call, DaemonView, Empty, Listing, RELEASE};
 use crate::shell::quote_path;
@@ -46,7 +47,11 @@ pub(super) fn sockets(paths: &Paths) -> Vec<Check> {
             checks.push(Check::fail("socket", message, "remove it, or use a shorter SWARM_DIR"));
         }
         Ok(_) | Err(_) => {
-            let message = format!("SWARM_DIR is too long for a socket; it is {}", paths.socket().display());
+            let why = match paths.is_shared() {
+                true => "other hosts can use SWARM_DIR, so the socket lies elsewhere",
+                false => "SWARM_DIR is too long for a socket",
+            };
+            let message = format!("{why}; it is {}", paths.socket().display());
             checks.push(Check::ok("socket", message));
         }
     }
@@ -69,6 +74,9 @@ pub(super) async fn daemon(paths: &Paths, live: usize, disk: &DiskSurvey) -> Vec
         let Err(error) = connect::probe(paths).await else { return vec![] };
         let cure = format!("check it: ls -l {}", quote_path(&socket));
         return vec![Check::of("daemon", error, &cure)];
+    }
+    if let Some(error) = owner::elsewhere(paths) {
+        return vec![Check::of("daemon", error, "swarm daemon take-over")];
     }
     if let Some(pid) = holder {
         return without_socket(paths, pid, disk).await;

@@ -61,7 +61,7 @@ pub(super) fn report_to_daemon(
     let transcript = input.transcript.as_ref().and_then(|path| path.to_str()).map(ToOwned::to_owned);
     let session = AgentSession { id: input.session.clone(), transcript };
     // A sandbox shows only the socket for hooks.
-    let socket = if is_inside(paths) { paths.hook_socket() } else { paths.socket() };
+    let socket = if is_inside(paths) { paths.hook_socket_in_sandbox() } else { paths.socket() };
     report(&socket, place, &session, news?)
 }
 

@@ -46,6 +46,7 @@ impl Store {
     /// # Errors
     /// When the lines cannot be written. The log is then unchanged, or rotated without these lines.
     pub fn append_events(&self, header: &str, lines: &str) -> io::Result<()> {
+        self.check_owner().map_err(io::Error::other)?;
         let path = self.paths.event_log();
         let mut size = fs::metadata(&path).map_or(0, |found| found.len());
         if size > 0 && size + lines.len() as u64 > MAX_EVENT_LOG_BYTES {

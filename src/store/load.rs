@@ -128,7 +128,7 @@ impl Store {
     /// Marks a worker whose record cannot be written. The mark is an empty file, for which a full disk usually has
     /// room. False if that fails too.
     pub fn set_mark(&self, name: &WorkerName, mark: Mark) -> bool {
-        let made = create(&self.paths.mark(name, mark.word())).is_ok();
+        let made = self.check_owner().is_ok() && create(&self.paths.mark(name, mark.word())).is_ok();
         // Creating the file is enough for a daemon that dies; a power cut may lose it.
         let _ = sync_dir(&self.paths.workers_dir());
         made
@@ -176,6 +176,7 @@ impl Store {
     }
 
     fn writable(&self, name: &WorkerName) -> Result<std::path::PathBuf> {
+        self.check_owner()?;
         let path = self.paths.worker_file(name);
         if self.is_reserved(name) {
             let text = format!("'{}' cannot be read and must not be overwritten", path.display());

@@ -1,72 +1,133 @@
 //! The lock that allows only one daemon per directory.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io::{Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
-use std::{fs, io, thread};
+use std::{io, thread};
 
 use fs2::FileExt;
+use swarm_state::owner::{DirectoryOwner, LockFacts, Ownership, decide};
 
 use super::failed;
-use crate::error::Result;
+use crate::error::{Error, ErrorCode, Result};
+use crate::owner;
 use crate::paths::{Paths, private_dir};
 
-/// How long a starting daemon waits for the lock, which [`DaemonLock::holder`] may hold for a moment.
+/// How long a starting daemon waits for the lock, which a reader of the file may hold for a moment.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// The daemon holds it as long as it runs, and the kernel releases it. The pid in the file is information only; no
+/// How long a daemon in a shared directory waits before it checks that no daemon of another host has written the file
+/// at the same time.
+const SETTLE_DELAY: Duration = Duration::from_secs(1);
+
+/// The daemon holds it as long as it runs, and the kernel releases it. The file names the daemon and its machine. No
 /// process is ended because of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct DaemonLock {
-    file: File,
+    file: Arc<File>,
     path: PathBuf,
+    /// Other hosts can use the directory too.
+    shared: bool,
 }
 
 impl DaemonLock {
-    /// Locks the file and writes our pid into it; `None` if another daemon holds the lock.
+    /// Locks the file and names this process as the owner in it; `None` if another daemon of this machine holds the
+    /// lock.
     ///
     /// # Errors
-    /// When the file cannot be opened, locked or written.
+    /// [`ErrorCode::OtherHost`] if the directory belongs to a daemon of another host. When the file cannot be opened,
+    /// locked or written.
     pub fn try_acquire(paths: &Paths) -> Result<Option<Self>> {
+        Self::acquire(paths, false)
+    }
+
+    /// As [`DaemonLock::try_acquire`]. With `job_is_gone`, the scheduler does not know the owner's job any more.
+    ///
+    /// # Errors
+    /// As [`DaemonLock::try_acquire`].
+    pub fn acquire(paths: &Paths, job_is_gone: bool) -> Result<Option<Self>> {
         private_dir(paths.root())?;
         let path = paths.lock();
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(&path).map_err(|e| failed("open", &path, e))?;
-        if !lock_within(&file, LOCK_TIMEOUT).map_err(|e| failed("lock", &path, e))? {
-            return Ok(None);
+        let held = !lock_within(&file, LOCK_TIMEOUT).map_err(|e| failed("lock", &path, e))?;
+        let former = owner::read(&file);
+        let facts = LockFacts { job_is_gone, ..owner::facts(paths, held, former.as_ref()) };
+        let ownership = decide(former.as_ref(), owner::here(), owner::own_job().as_ref(), facts);
+        match (ownership, &former) {
+            (Ownership::Mine | Ownership::Replaceable, _) => {}
+            (Ownership::OtherHost | Ownership::Ask, Some(former)) => {
+                return Err(owner::refusal(paths, former, ownership));
+            }
+            (Ownership::Live | Ownership::OtherHost | Ownership::Ask, _) => return Ok(None),
         }
-        let lock = Self { file, path };
-        lock.write_pid().map_err(|e| failed("write", &lock.path, e))?;
-        Ok(Some(lock))
+        let lock = Self { file: Arc::new(file), path, shared: facts.shared };
+        let own = owner::this_process();
+        lock.write(&own.format()).map_err(|e| failed("write", &lock.path, e))?;
+        if facts.shared {
+            thread::sleep(SETTLE_DELAY);
+        }
+        // Meanwhile the file may have been replaced, or written by a daemon of another host.
+        if lock.is_current() {
+            return Ok(Some(lock));
+        }
+        match owner::elsewhere(paths) {
+            Some(error) => Err(error),
+            None => Ok(None),
+        }
     }
 
-    /// The pid of the daemon that holds the lock; `None` if no process does, whatever the file says.
+    /// The pid of the daemon of this machine that holds the lock; `None` if no process does, whatever the file says.
     pub fn holder(paths: &Paths) -> Option<u32> {
-        let mut file = File::open(paths.lock()).ok()?;
-        // This shared lock is released at once. A daemon that starts at this moment retries.
-        if FileExt::try_lock_shared(&file).is_ok() {
-            return None;
+        match owner::look(paths) {
+            (Some(owner), Ownership::Live) if !owner.is_elsewhere(owner::here()) => Some(owner.pid),
+            (_, _) => None,
         }
-        let mut text = String::new();
-        Read::by_ref(&mut file).take(32).read_to_string(&mut text).ok()?;
-        text.trim().parse().ok()
     }
 
-    /// False if the locked file is no longer at its path, because somebody removed the directory. Another daemon may
-    /// then start there, so this one must not write any more.
+    /// False if the locked file is no longer at its path, because somebody removed the directory or took it over, or if
+    /// it names another machine. Another daemon may then run there, so this one must not write any more.
     pub fn is_current(&self) -> bool {
-        let (Ok(ours), Ok(there)) = (self.file.metadata(), fs::metadata(&self.path)) else { return false };
-        (ours.dev(), ours.ino()) == (there.dev(), there.ino())
+        owner::is_own(&self.file, &self.path)
     }
 
-    fn write_pid(&self) -> io::Result<()> {
-        let mut file = &self.file;
+    /// The error for a write by a daemon that is no longer the owner.
+    ///
+    /// # Errors
+    /// If another daemon may be the owner.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.is_current() {
+            return Ok(());
+        }
+        let dir = self.path.parent().unwrap_or(&self.path).display();
+        let message = format!("this daemon no longer owns '{dir}' and writes nothing more");
+        Err(Error::new(ErrorCode::OtherHost, message))
+    }
+
+    /// Writes that the daemon stops in order. Without agents that go on, the directory has no owner any more.
+    pub fn release(&self, agents: u32) {
+        if !self.is_current() {
+            return;
+        }
+        let text = match agents {
+            0 => String::new(),
+            left => DirectoryOwner { left: Some(left), ..owner::this_process() }.format(),
+        };
+        // On another host, the directory then looks as after a crash.
+        drop(self.write(&text));
+    }
+
+    fn write(&self, text: &str) -> io::Result<()> {
+        let mut file: &File = &self.file;
         file.set_len(0)?;
         file.rewind()?;
-        writeln!(file, "{}", std::process::id())
+        file.write_all(text.as_bytes())?;
+        // Other hosts see it only then.
+        if self.shared { file.sync_all() } else { Ok(()) }
     }
 }
 

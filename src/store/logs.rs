@@ -36,6 +36,7 @@ impl Store {
     /// # Errors
     /// When the line cannot be written. The log is then unchanged.
     pub fn append_iteration_log(&self, name: &WorkerName, line: &str) -> Result<()> {
+        self.check_owner()?;
         private_dir(&self.paths.ralph_dir(name))?;
         let path = self.paths.iterations_log(name);
         // One call writes one line: an agent's text must not fake log entries.
@@ -58,6 +59,7 @@ impl Store {
     /// # Errors
     /// When the log cannot be written. The log is then unchanged, or rotated without this output.
     pub fn append_worker_log(&self, name: &WorkerName, header: &str, text: &str) -> Result<()> {
+        self.check_owner()?;
         let path = self.paths.worker_log(name);
         let text = text.strip_suffix('\n').unwrap_or(text);
         let (kept, left_out) = last_bytes(text, MAX_LOG_BYTES as usize / 2);
@@ -146,6 +148,7 @@ impl Store {
     /// # Errors
     /// When a file cannot be removed.
     pub fn remove_worker_log(&self, name: &WorkerName) -> Result<()> {
+        self.check_owner()?;
         let path = self.paths.worker_log(name);
         let record = self.paths.record_file(name);
         for path in [rotated(&path), path, rotated(&record), record] {

@@ -72,6 +72,7 @@ impl Store {
     /// # Errors
     /// When the file cannot be written, or a newer swarm wrote it. The earlier file is then unchanged.
     pub fn write_ralph(&self, name: &WorkerName, file: &RalphFile) -> Result<RalphStamp> {
+        self.check_owner()?;
         let dir = self.paths.ralph_dir(name);
         private_dir(&dir)?;
         let _lock = lock_dir(&dir)?;
@@ -112,6 +113,7 @@ impl Store {
         file_name: &str,
         bytes: &[u8],
     ) -> Result<()> {
+        self.check_owner()?;
         let plain = !file_name.is_empty() && !file_name.starts_with('.') && !file_name.contains(['/', '\0']);
         if !plain {
             return Err(Error::new(ErrorCode::Internal, format!("{file_name:?} is not a file name")));
@@ -127,6 +129,7 @@ impl Store {
     /// # Errors
     /// When the file cannot be written.
     pub fn write_task(&self, name: &WorkerName, task: &str) -> Result<()> {
+        self.check_owner()?;
         let dir = self.paths.ralph_dir(name);
         private_dir(&dir)?;
         let path = dir.join("task.md");
@@ -149,6 +152,7 @@ impl Store {
     /// # Errors
     /// When the directory cannot be renamed.
     pub fn archive_ralph(&self, name: &WorkerName) -> Result<()> {
+        self.check_owner()?;
         let dir = self.paths.ralph_dir(name);
         if fs::symlink_metadata(&dir).is_err() {
             return Ok(());
@@ -196,6 +200,7 @@ impl Store {
     /// # Errors
     /// [`ErrorCode::NotFound`] if there is no such directory; [`ErrorCode::System`] if it cannot be removed.
     pub fn remove_ralph_dir(&self, name: &str) -> Result<()> {
+        self.check_owner()?;
         // Accepts only names from the list, so a path cannot reach other directories.
         if !self.ralph_dirs().iter().any(|known| known == name) {
             return Err(Error::new(ErrorCode::NotFound, format!("no ralph state of '{name}'")));

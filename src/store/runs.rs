@@ -32,6 +32,7 @@ impl Store {
     /// # Errors
     /// When a file cannot be removed.
     pub fn clear_run_dir(&self, name: &WorkerName, run: Run) -> Result<()> {
+        self.check_owner()?;
         let dir = self.paths.run_dir(name, run);
         for path in entries(&dir).iter().filter(|path| file_name(path) != WORKTREE_FILE) {
             let gone = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
@@ -46,6 +47,7 @@ impl Store {
     /// # Errors
     /// When the file cannot be written.
     pub fn note_worktree(&self, name: &WorkerName, run: Run, worktree: &Worktree) -> Result<()> {
+        self.check_owner()?;
         let dir = self.paths.run_dir(name, run);
         private_dir(&dir)?;
         let path = dir.join(WORKTREE_FILE);
@@ -64,6 +66,7 @@ impl Store {
     /// # Errors
     /// When the directory cannot be removed.
     pub fn remove_run_dir(&self, name: &WorkerName, run: Run) -> Result<()> {
+        self.check_owner()?;
         let dir = self.paths.run_dir(name, run);
         match fs::remove_dir_all(&dir) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", &dir, error)),

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use serde::de::IgnoredAny;
 use swarm_state::format::{self, FORMAT, FormatError, Record};
@@ -82,6 +82,7 @@ pub fn survey(paths: &Paths) -> DiskSurvey {
     let store = Store {
         paths: paths.clone(),
         key: SigningKey::none(),
+        lock: OnceLock::new(),
         reserved: Mutex::default(),
         noted: Mutex::default(),
     };

@@ -171,8 +171,8 @@ mod tests {
                 Some(&paused(PauseBy::BudgetUnseen)),
                 "make the agent print its cost (claude -p --output-format json), or set prices in the settings; for one more iteration: swarm ralph resume a",
             ),
-            (Status::Lost, looping, Some(&Cause::Lost), "swarm ralph resume a"),
-            (Status::Lost, plain, Some(&Cause::Lost), "swarm respawn a"),
+            (Status::Lost, looping, Some(&Cause::Lost { host: None }), "swarm ralph resume a"),
+            (Status::Lost, plain, Some(&Cause::Lost { host: None }), "swarm respawn a"),
             (Status::Failed, looping, Some(&failed), "swarm why a"),
             (Status::Failed, plain, Some(&failed), "swarm why a"),
             (

@@ -109,7 +109,7 @@ mod tests {
             (Status::Paused, Some(paused(PauseBy::Shutdown)), false, Attention::Parked),
             (Status::Paused, Some(paused(PauseBy::StoryStuck)), false, Attention::NeedsYou),
             (Status::Paused, None, false, Attention::NeedsYou),
-            (Status::Lost, Some(Cause::Lost), true, Attention::FailedOrLost),
+            (Status::Lost, Some(Cause::Lost { host: None }), true, Attention::FailedOrLost),
             (Status::Unreachable, None, false, Attention::FailedOrLost),
             (Status::Failed, None, false, Attention::FailedOrLost),
             (Status::Failed, None, true, Attention::Rest),

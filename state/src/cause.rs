@@ -26,7 +26,11 @@ pub enum Cause {
         failure: Option<String>,
     },
     /// The tmux server went away.
-    Lost,
+    Lost {
+        /// The host that went away with it, where another host has replaced it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<String>,
+    },
     /// The loop is paused.
     Paused {
         /// The origin of the pause.
@@ -162,7 +166,7 @@ impl Cause {
             Self::Unsaved { .. } => "its state cannot be saved".to_owned(),
             Self::EarlierSwarm { .. } => "belongs to an earlier swarm".to_owned(),
             Self::Stopped { .. }
-            | Self::Lost
+            | Self::Lost { .. }
             | Self::NeedsPerson { .. }
             | Self::Restart { .. }
             | Self::Ending { .. }
@@ -175,7 +179,8 @@ impl Cause {
         match self {
             Self::Stopped { reason, failure: Some(why) } => format!("{}: {why}", reason.text()),
             Self::Stopped { reason, failure: None } => reason.text(),
-            Self::Lost => "the tmux server went away".to_owned(),
+            Self::Lost { host: None } => "the tmux server went away".to_owned(),
+            Self::Lost { host: Some(host) } => format!("the host {host} was replaced"),
             Self::Paused { detail: Some(detail), .. } => format!("paused: {detail}"),
             Self::Paused { by, detail: None } => by.state_text(),
             Self::NeedsPerson { text, .. } | Self::Restart { text } => text.clone(),
@@ -268,7 +273,8 @@ mod tests {
                 Cause::Stopped { reason: StopReason::AllFailed, failure: Some("exit status 7".into()) },
                 "max iterations, and no iteration succeeded: exit status 7",
             ),
-            (Cause::Lost, "the tmux server went away"),
+            (Cause::Lost { host: None }, "the tmux server went away"),
+            (Cause::Lost { host: Some("node1".into()) }, "the host node1 was replaced"),
             (paused(PauseBy::User), "paused"),
             (paused(PauseBy::Shutdown), "paused when the daemon stopped"),
             (paused(PauseBy::NoProgress), "paused: no progress"),
@@ -319,6 +325,7 @@ mod tests {
                 "max iterations",
                 "max iterations, and no iteration succeeded: exit status 7",
                 "the tmux server went away",
+                "the host node1 was replaced",
                 "by you",
                 "the daemon was stopped",
                 "no progress",
@@ -358,7 +365,7 @@ mod tests {
         ] {
             assert_eq!(Cause::Stopped { reason, failure }.is_out_of_memory(), expected);
         }
-        assert!(!Cause::Lost.is_out_of_memory());
+        assert!(!Cause::Lost { host: None }.is_out_of_memory());
     }
 
     #[derive(Serialize, Deserialize, PartialEq, Debug)]

@@ -67,6 +67,7 @@
 //! * **do-it loop** – a session loop on a project's contract instead of a task
 //! * **effect** – an action that the engine requests; **event** – a fact that the daemon reports to it
 //! * **allow list** – the hosts that a sandboxed worker may reach through swarm's **proxy**
+//! * **owner** – the daemon that swarm's directory belongs to; **machine** – a host, its boot and its process namespace
 //! * **predecessor** – the Python swarm whose files swarm still reads
 //!
 //! # Reading order
@@ -87,8 +88,8 @@
 //! 8. [`session`]: loops within one agent session; [`tasks`]: task lists and the review of their stories
 //! 9. [`sandbox`], [`docker`], [`network`]: what the processes of a worker can see, write and reach; [`guard`]:
 //!    dangerous tool calls of agents without a sandbox
-//! 10. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing
-//!     worktrees
+//! 10. [`mod@format`], [`owner`], [`reconcile`], [`ignored`], [`removal`]: disk formats, the daemon that may use a
+//!     directory, restarts of the daemon, removing worktrees
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
 
 pub mod words;
@@ -130,6 +131,8 @@ pub mod profiles;
 pub mod network;
 
 pub mod reconcile;
+
+pub mod owner;
 
 pub mod notice;
 

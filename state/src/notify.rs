@@ -217,7 +217,7 @@ fn reason(state: &WorkerState) -> String {
         // A loop that pauses itself has the status when its run has ended.
         Some(Cause::Paused { by, .. }) => fixed(by.brief()),
         Some(
-            cause @ (Cause::Lost
+            cause @ (Cause::Lost { .. }
             | Cause::Outage { .. }
             | Cause::Held { .. }
             | Cause::Ending { .. }

@@ -65,7 +65,7 @@ const VERBS: [(&str, &str); 37] = [
 const LINES: [&str; 7] = ["clean", "events", "kill", "ralph pause", "ralph resume", "send", "wait"];
 
 /// Verbs that print nothing that a program would read.
-const WITHOUT_JSON: [&str; 27] = [
+const WITHOUT_JSON: [&str; 28] = [
     "allow",
     "answer",
     "attach",
@@ -76,6 +76,7 @@ const WITHOUT_JSON: [&str; 27] = [
     "daemon run",
     "daemon start",
     "daemon stop",
+    "daemon take-over",
     "demo",
     "eof",
     "hold",

@@ -50,6 +50,7 @@ mod names;
 mod network;
 mod notify;
 mod outputs;
+mod owner;
 mod phases;
 mod places;
 mod plugin;

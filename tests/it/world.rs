@@ -347,7 +347,11 @@ impl World {
 
     /// The daemon's pid, when one runs.
     pub(crate) fn daemon_pid(&self) -> Option<u32> {
-        let pid: u32 = fs::read_to_string(self.swarm_dir().join("daemon.lock")).ok()?.trim().parse().ok()?;
+        let lock = fs::read_to_string(self.swarm_dir().join("daemon.lock")).ok()?;
+        // In another process namespace, the number means another process.
+        let own = fs::read_link("/proc/self/ns/pid").ok()?.display().to_string();
+        let is_own = |line: &str| line.strip_prefix("pids=").is_none_or(|id| own.contains(id));
+        let pid: u32 = lock.lines().next().filter(|_| lock.lines().all(is_own))?.trim().parse().ok()?;
         is_alive(pid).then_some(pid)
     }
 

@@ -87,6 +87,12 @@ fn not_ready(printed: Option<&str>, log: &Path, from: u64) -> NotStarted {
     let message = printed.map(|line| line.strip_prefix("error ").unwrap_or(line));
     let coded = message.and_then(|message| message.split_once(' '));
     let coded = coded.and_then(|(word, rest)| Some((ErrorCode::of_word(word)?, rest)));
+    if let Some((code @ ErrorCode::OtherHost, rest)) = coded {
+        let (message, hint) = rest.split_once('\t').unwrap_or((rest, ""));
+        let mut error = Error::new(code, message);
+        error.hint = (!hint.is_empty()).then(|| hint.to_owned());
+        return error.into();
+    }
     let reason = match coded.map(|(_, rest)| rest).or(message) {
         Some(reason) => reason.to_owned(),
         None => tail.last().cloned().unwrap_or_else(|| "it ended without a message".to_owned()),

@@ -8,10 +8,15 @@ use crate::client::context::ClientContext;
 use crate::client::daemon::print_paused;
 use crate::client::worker::local_time;
 use crate::out::CommandResult;
+use crate::owner;
 use crate::protocol::{Call, DaemonView, Empty};
 
 pub(super) async fn run(ctx: &ClientContext, args: &DaemonStatus) -> CommandResult {
-    let Some(mut client) = connect::connect_existing(&ctx.paths()?).await? else {
+    let paths = ctx.paths()?;
+    let Some(mut client) = connect::connect_existing(&paths).await? else {
+        if let Some(error) = owner::elsewhere(&paths) {
+            return Err(error.into());
+        }
         match args.format {
             PageFormat::Json => ctx.out.json(&object(None))?,
             PageFormat::Text => ctx.out.line("daemon not running")?,

@@ -6,12 +6,16 @@ use crate::client::connect;
 use crate::client::context::ClientContext;
 use crate::client::daemon::{STOP_ANSWER_TIMEOUT, end, print_paused, wait_for_exit};
 use crate::out::CommandResult;
+use crate::owner;
 use crate::protocol::{Call, DaemonStopped, Empty};
 
 pub(super) async fn run(ctx: &ClientContext) -> CommandResult {
     let paths = ctx.paths()?;
     let deadline = Instant::now() + STOP_ANSWER_TIMEOUT;
     let Some(mut client) = connect::connect_existing(&paths).await? else {
+        if let Some(error) = owner::elsewhere(&paths) {
+            return Err(error.into());
+        }
         ctx.out.line("daemon not running")?;
         return Ok(0);
     };

@@ -203,7 +203,7 @@ impl Waiter {
             }
             WaitOutcome::Lost => {
                 let hint = start_again(name, self.is_loop);
-                (format!("worker '{name}' is lost: {}", Cause::Lost.text()), Some(hint))
+                (format!("worker '{name}' is lost: {}", Cause::Lost { host: None }.text()), Some(hint))
             }
             WaitOutcome::Gone => (format!("worker '{name}' no longer exists"), None),
         };

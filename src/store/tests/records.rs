@@ -191,7 +191,8 @@ fn there_is_one_daemon() {
     let lock = DaemonLock::try_acquire(paths).unwrap().unwrap();
     assert!(DaemonLock::try_acquire(paths).unwrap().is_none());
     assert_eq!(DaemonLock::holder(paths), Some(std::process::id()));
-    assert_eq!(fs::read_to_string(paths.lock()).unwrap(), format!("{}\n", std::process::id()));
+    let text = fs::read_to_string(paths.lock()).unwrap();
+    assert!(text.starts_with(&format!("{}\nhost=", std::process::id())), "{text}");
     assert!(lock.is_current());
     drop(lock);
     // Whatever pid stands there: nobody holds it.
@@ -203,10 +204,60 @@ fn there_is_one_daemon() {
         thread::yield_now();
     }
     let lock = DaemonLock::try_acquire(paths).unwrap().unwrap();
+    lock.release(2);
+    assert!(fs::read_to_string(paths.lock()).unwrap().ends_with("\nleft=2\n"));
+    lock.release(0);
+    assert_eq!(fs::read_to_string(paths.lock()).unwrap(), "");
     fs::remove_dir_all(paths.root()).unwrap();
     assert!(!lock.is_current());
     let second = DaemonLock::try_acquire(paths).unwrap().unwrap();
     assert!(second.is_current() && !lock.is_current());
+}
+
+#[test]
+fn host_that_writes_the_lock_at_the_same_time_keeps_a_shared_directory() {
+    let fixture = Fixture::new();
+    fs::write(fixture.paths().root().join("shared"), "").unwrap();
+    let paths = Paths::new(fixture.paths().root().to_owned());
+    let lock = paths.lock();
+    let other = thread::spawn(move || {
+        let own = format!("{}\n", std::process::id());
+        while !fs::read_to_string(&lock).is_ok_and(|text| text.starts_with(&own)) {
+            thread::yield_now();
+        }
+        // Another host does not see the lock of this one.
+        fs::write(&lock, "4242\nhost=node9\nboot=b9\n").unwrap();
+    });
+    let error = DaemonLock::try_acquire(&paths).unwrap_err();
+    other.join().unwrap();
+    assert_eq!(error.code, ErrorCode::OtherHost, "{error}");
+    assert!(error.message.contains("belongs to the daemon on node9 (pid 4242)"), "{error}");
+    assert_eq!(fs::read_to_string(paths.lock()).unwrap(), "4242\nhost=node9\nboot=b9\n");
+}
+
+#[test]
+fn store_writes_nothing_for_a_daemon_that_was_replaced() {
+    let fixture = Fixture::new();
+    let paths = fixture.paths();
+    let lock = DaemonLock::try_acquire(paths).unwrap().unwrap();
+    fixture.store.write_while(lock);
+    let worker = name("agent");
+    fixture.store.append_iteration_log(&worker, "one").unwrap();
+    fs::write(paths.lock(), "4242\nhost=node9\nboot=b9\n").unwrap();
+    let store = &fixture.store;
+    for outcome in [
+        store.append_iteration_log(&worker, "two"),
+        store.append_worker_log(&worker, "=== run 1 ===", "text"),
+        store.write_iteration_file(&worker, 1, "checks.json", b"{}"),
+        store.prepare_run_dir(&worker, Run(1)).map(drop),
+        store.remove(&worker),
+        store.remove_ralph_dir("agent"),
+    ] {
+        assert_eq!(outcome.unwrap_err().code, ErrorCode::OtherHost);
+    }
+    assert!(store.append_events("{}\n", "{}\n").is_err());
+    assert!(!store.set_mark(&worker, Mark::Killed));
+    assert_eq!(fs::read_to_string(paths.iterations_log(&worker)).unwrap(), "one\n");
 }
 
 #[test]

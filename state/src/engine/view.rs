@@ -118,7 +118,7 @@ impl Worker {
                 let failure = if is_silent { self.failure() } else { given_up };
                 Some(Cause::Stopped { reason: reason.clone(), failure })
             }
-            Phase::Lost => Some(Cause::Lost),
+            Phase::Lost => Some(Cause::Lost { host: None }),
             Phase::BackingOff { delay, .. } => self.wait_cause(delay.as_secs()),
             Phase::Ending { why, .. } => Some(Cause::Ending { why: *why }),
             Phase::Idle

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::json::{FORMAT, FormatError, need, object, take, to_bytes, value};
 use crate::model::{Pane, Run, Status, WorkerName, Worktree};
+use crate::owner::MachineId;
 use crate::spec::WorkerSpec;
 
 /// The part of the record that scripts read (with `jq`).
@@ -95,6 +96,10 @@ pub struct Record {
     pub seen: Option<Run>,
     /// The worker's status, and since when it has it.
     pub status_since: Option<StatusSince>,
+    /// The machine of the daemon that wrote it: process ids in it are valid there only.
+    pub machine: Option<MachineId>,
+    /// The host with which the last run was lost.
+    pub lost_with: Option<String>,
     /// Keys that are not ours; they survive.
     pub extra: Map<String, Value>,
 }
@@ -136,6 +141,12 @@ impl Record {
         if self.status_since.is_some() {
             ours.push(("status_since", value("status_since", &self.status_since)?));
         }
+        if self.machine.is_some() {
+            ours.push(("machine", value("machine", &self.machine)?));
+        }
+        if self.lost_with.is_some() {
+            ours.push(("lost_with", value("lost_with", &self.lost_with)?));
+        }
         to_bytes(ours, &self.extra)
     }
 }
@@ -172,6 +183,8 @@ pub fn parse_record(bytes: &[u8]) -> Result<Record, FormatError> {
         // Not important enough for an unreadable record.
         seen: take(&mut map, "seen").unwrap_or_default(),
         status_since: take(&mut map, "status_since").unwrap_or_default(),
+        machine: take(&mut map, "machine")?,
+        lost_with: take(&mut map, "lost_with").unwrap_or_default(),
         extra: map,
     })
 }

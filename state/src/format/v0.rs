@@ -84,6 +84,8 @@ fn worker(
         request: None,
         seen: None,
         status_since: None,
+        machine: None,
+        lost_with: None,
         extra: map.into_iter().map(apart).collect(),
     })
 }

@@ -76,7 +76,7 @@ fn the_class_and_the_texts_of_each_state() {
         (stopped("a", StopReason::Verified), "a is done: every gate holds"),
         (stopped("a", StopReason::Prompt("secret".into())), "a failed: its prompt file cannot be read"),
         (stopped("a", StopReason::SpawnFailed("secret".into())), "a failed: could not be started"),
-        (of(Status::Lost, Some(Cause::Lost)), "a is lost: the tmux server went away"),
+        (of(Status::Lost, Some(Cause::Lost { host: None })), "a is lost: the tmux server went away"),
         (of(Status::Unreachable, None), "a is unreachable: tmux does not answer"),
         (of(Status::Waiting, Some(outage(OutageKind::Limit))), "a is parked: limit, next try within 5s"),
         (of(Status::Waiting, disk()), "a has a disk problem: disk full"),
@@ -102,7 +102,11 @@ fn the_class_and_the_texts_of_each_state() {
 #[test]
 fn a_digest_counts_and_lists_its_events() {
     let many = (0..30).map(|n| stopped(&format!("w{n:02}"), StopReason::Verified));
-    let all = [asks("b"), worker("c", Status::Lost, Some(Cause::Lost)), stopped("d", StopReason::AllFailed)];
+    let all = [
+        asks("b"),
+        worker("c", Status::Lost, Some(Cause::Lost { host: None })),
+        stopped("d", StopReason::AllFailed),
+    ];
     let events =
         many.chain(all).map(|state| Notification::of(&state, NotifyClass::of(&state).unwrap(), at(0).wall));
     let digest = Notification::digest(events.collect(), at(0).wall);

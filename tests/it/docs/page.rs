@@ -29,7 +29,10 @@ const RELATED: [(&str, &str); 13] = [
     ("swarm-session", "swarm-session(1), swarm-hooks(1), swarm-plugin(1), swarm-session(7)"),
     ("swarm-hook", "swarm-hooks(1), swarm-session(1), swarm-session(7)"),
     ("swarm-plugin", "swarm-plugin(1), swarm-session(1), swarm-session(7)"),
-    ("swarm-daemon", "swarm-daemon(1), swarm-doctor(1), swarm-state(5), swarm-troubleshooting(7)"),
+    (
+        "swarm-daemon",
+        "swarm-daemon(1), swarm-doctor(1), swarm-state(5), swarm-batch(7), swarm-troubleshooting(7)",
+    ),
     ("swarm-doctor", "swarm-daemon(1), swarm-troubleshooting(7)"),
     ("swarm-ui", "swarm-ls(1), swarm-why(1), swarm-attach(1), swarm-report(1)"),
     ("swarm-", "swarm-ls(1), swarm-spawn(1), swarm-kill(1), swarm-clean(1), swarm-troubleshooting(7)"),
