@@ -2,7 +2,9 @@
 //!
 //! A time without an offset is in the local zone of the client.
 
-use chrono::{DateTime, FixedOffset, Local, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone};
+use chrono::{
+    DateTime, Datelike, FixedOffset, Local, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone,
+};
 
 use crate::duration::parse_duration;
 
@@ -34,8 +36,9 @@ pub(crate) fn parse_since(text: &str) -> Result<Since, String> {
 pub(crate) fn parse_time(text: &str) -> Result<DateTime<FixedOffset>, String> {
     let now = Local::now();
     match point(text, &now) {
-        Some(time) if time <= now => Ok(time),
-        Some(_) => Err(format!("'{text}' is in the future")),
+        Some(time) if time <= now && time.year() >= 1970 => Ok(time),
+        Some(time) if time > now => Err(format!("'{text}' is in the future")),
+        Some(_) => Err(format!("'{text}' is before 1970")),
         None => Err(format!("invalid time '{text}': use {FORMS}")),
     }
 }

@@ -5,16 +5,17 @@ use swarm_state::model::WorkerName;
 
 /// The help of `hold` in long form and in its man page.
 pub(super) const HOLD_LONG: &str = "\
-Leave workers to yourself until swarm release: swarm types nothing there, starts no iteration and ends none.
+Leave workers to yourself until swarm release: swarm types nothing there, starts no iteration and ends none. Only a \
+start that is already under way goes on, also during the checks before the first iteration.
 
-Typing into a worker in swarm attach holds it too, until 30 seconds after you detach. Watching does not, with or \
-without --read-only, and neither does swarm send. While a worker is held, no limit of its loop counts the time: not \
-the iteration timeout, the time of the loop, inactivity or an open question. A run that ends by itself is checked as \
-usual; the next one starts after the release. A turn that has ended meanwhile ends its iteration then, unless you gave \
-the agent something else to do. A loop inside an agent's own session (swarm session) goes on.
+Typing into a worker in swarm attach holds it too, until 30 seconds after you detach. Watching it and swarm send do not \
+hold it. While a worker is held, no limit of its loop counts the time: not the iteration timeout, the time of the loop, \
+inactivity or an open question. If a turn ends meanwhile, its iteration ends at the release, unless the agent works \
+again by then. If the agent exits by itself, its run is checked as usual, and the next one starts after the release. A \
+loop inside an agent's own session (swarm session) goes on.
 
-The hold survives a restart of the daemon. swarm kill and swarm respawn end it, and so does swarm ralph resume if no \
-agent runs. A worker cannot hold or release itself.";
+The hold survives a restart of the daemon. swarm kill and swarm respawn end it. If no agent runs, swarm ralph resume \
+ends it too. A worker cannot hold or release itself.";
 
 /// `swarm hold`
 #[derive(Debug, Args)]
@@ -32,8 +33,8 @@ pub struct HoldArgs {
 pub(super) const RELEASE_LONG: &str = "\
 End the hold of workers, whether it began by swarm hold or by typing.
 
-The loop goes on where it is: a turn that has ended ends its iteration, and the next iteration starts. A person who is \
-still attached and types again holds the worker again.";
+The loop goes on where it is: a turn that has ended ends its iteration, and the next iteration starts. If a \
+person is still attached, the next key holds the worker again.";
 
 /// `swarm release`
 #[derive(Debug, Args)]

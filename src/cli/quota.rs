@@ -13,7 +13,7 @@ Code reports the used part of its limits while it runs in a window, and with -p 
 records it in its transcript. With an API key there are no limits to report.
 
 With park_at in [quota.claude] or [quota.codex] of your settings, swarm starts no further iteration on an account that \
-has used this percentage of a limit, until the limit is reset. A running iteration goes on, and none is used up. If an \
+has used this percentage of a limit, until the limit is reset. A running iteration goes on, and the wait uses up no iteration. If an \
 agent runs into a limit whose reset time it names, the other loops of the account wait too, also without park_at.
 
 To go on before the reset: swarm ralph resume --all --now.";

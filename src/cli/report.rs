@@ -15,8 +15,9 @@ cost, the time and the reason. Below it is the command that answers, continues o
 nothing happened are counted in one line.
 
 The view covers the time since you last looked; the first one covers everything. A view counts as a look if it is \
-printed from a terminal (also into a file), without --since and not as JSON. The daemon keeps this time for all clients. If a terminal \
-shows the text, the finished workers in it also count as seen, as if you had named them.
+run from a terminal (also into a file), without --since and not as JSON. The daemon keeps this time for all clients. If \
+the text is shown on the terminal, its finished workers count as seen in swarm ui, as after swarm \
+status with their names.
 
 ITER is the last iteration and the maximum; +2 in front is the number of iterations that ended in the period, if it is \
 not all of them. TIME is the time of the agent and the checks in the period, or of a worker that is not a loop, the \

@@ -41,6 +41,9 @@ struct SavedAccount {
     account: QuotaAccount,
     #[serde(flatten)]
     quota: AccountQuota,
+    /// The setting of the last daemon, for one that starts while the settings have an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    park_at: Option<u8>,
 }
 
 impl Quotas {
@@ -51,14 +54,13 @@ impl Quotas {
         let saved: Vec<serde_json::Value> = serde_json::from_slice(&bytes).unwrap_or_default();
         let accounts =
             saved.into_iter().filter_map(|value| serde_json::from_value::<SavedAccount>(value).ok());
-        let accounts = accounts.map(|saved| (saved.account, saved.quota)).collect();
-        let mut quotas = Self {
-            settings: QuotaSettings::default(),
-            stamp: None,
-            accounts,
-            is_unsaved: false,
-            checked: None,
-        };
+        let mut settings = QuotaSettings::default();
+        let accounts = accounts.map(|saved| {
+            settings.park_at.extend(saved.park_at.map(|percent| (saved.account.agent, percent)));
+            (saved.account, saved.quota)
+        });
+        let accounts = accounts.collect();
+        let mut quotas = Self { settings, stamp: None, accounts, is_unsaved: false, checked: None };
         quotas.reload(paths);
         quotas
     }
@@ -72,7 +74,10 @@ impl Quotas {
         }
         self.stamp = stamp;
         match Settings::load(&file, None, None) {
-            Ok(settings) => self.settings = settings.quota,
+            Ok(settings) => {
+                self.is_unsaved |= self.settings.park_at != settings.quota.park_at;
+                self.settings = settings.quota;
+            }
             Err(error) => tracing::warn!("[quota] is unchanged: {}", sentence(&error)),
         }
     }
@@ -120,10 +125,11 @@ impl Quotas {
         if !std::mem::take(&mut self.is_unsaved) {
             return;
         }
-        let saved = self
-            .accounts
-            .iter()
-            .map(|(account, quota)| SavedAccount { account: account.clone(), quota: quota.clone() });
+        let saved = self.accounts.iter().map(|(account, quota)| SavedAccount {
+            account: account.clone(),
+            quota: quota.clone(),
+            park_at: self.park_at(account),
+        });
         let saved: Vec<SavedAccount> = saved.collect();
         let file = paths.quota();
         let outcome = match saved.as_slice() {

@@ -158,7 +158,7 @@ fn of_worker(model: &mut UiModel, key: &UiKey) -> Vec<UiEffect> {
 fn answer(model: &mut UiModel, worker: &WorkerView, key: char) -> Vec<UiEffect> {
     let name = &worker.name;
     let Some(open) = worker.requests.first() else {
-        model.message = Some(format!("{name} holds no request open; Enter attaches"));
+        model.message = Some(format!("{name} holds no request open; m types an answer, Enter attaches"));
         return vec![];
     };
     let request = &open.request;
@@ -271,7 +271,9 @@ fn apply_filter(model: &mut UiModel) {
 
 /// Carries out what was typed.
 fn enter(model: &mut UiModel, kind: PromptKind, text: &str) -> Vec<UiEffect> {
-    if text.trim().is_empty() || kind == PromptKind::Filter {
+    // Enter alone is an answer too.
+    let may_be_empty = matches!(kind, PromptKind::Message(_));
+    if text.trim().is_empty() && !may_be_empty || kind == PromptKind::Filter {
         return vec![];
     }
     if let PromptKind::Message(name) = kind {

@@ -29,11 +29,13 @@ pub(super) struct Verbs {
     running: Option<u32>,
     /// The program that has the terminal, and the last of its messages.
     attached: Option<(Child, JoinHandle<Option<String>>)>,
+    /// The name of that program.
+    attached_title: String,
 }
 
 impl Verbs {
     pub(super) fn new(program: PathBuf, config: Option<PathBuf>, events: UnboundedSender<UiEvent>) -> Self {
-        Self { program, config, events, running: None, attached: None }
+        Self { program, config, events, running: None, attached: None, attached_title: String::new() }
     }
 
     fn command(&self, words: &[String], columns: u16) -> Command {
@@ -93,6 +95,7 @@ impl Verbs {
         let mut child = command.spawn().map_err(|error| Error::system("cannot run swarm attach", error))?;
         let messages = tokio::spawn(copy_messages(child.stderr.take()));
         self.attached = Some((child, messages));
+        self.attached_title = "swarm attach".to_owned();
         Ok(())
     }
 
@@ -106,6 +109,7 @@ impl Verbs {
         command.args(editor::shell_words(&editor, path));
         let child = command.spawn().map_err(|error| Error::system("cannot run the editor", error))?;
         self.attached = Some((child, tokio::spawn(async { None })));
+        self.attached_title = editor;
         Ok(())
     }
 
@@ -118,8 +122,8 @@ impl Verbs {
         let (child, messages) = self.attached.as_mut()?;
         let status = child.wait().await;
         let message = messages.await.ok().flatten();
-        let message =
-            message.or_else(|| status.ok().filter(|status| !status.success()).map(|s| format!("✖ {s}")));
+        let failed = status.ok().filter(|status| !status.success());
+        let message = message.or_else(|| failed.map(|status| format!("✖ {}: {status}", self.attached_title)));
         self.attached = None;
         message
     }

@@ -124,6 +124,10 @@ fn bottom(model: &UiModel, frame: &mut Frame, area: Rect) {
         },
         UiMode::Prompt(kind, line) => (label(kind), line),
     };
+    let label = match &model.message {
+        Some(message) => format!("{message}; {label}"),
+        None => label,
+    };
     let label = fit(&label, width / 2);
     let (before, after) = line.parts();
     let room = width.saturating_sub(label.width() + 1);

@@ -206,8 +206,12 @@ fn a_restarted_daemon_keeps_the_park_and_ends_it_at_the_reset() {
     a.ends(&w, 1);
     waits(&w, "a");
     w.crash_daemon();
+    // A mistake in the settings must not send the loops into the limit.
+    configure(&w, "[quota.claude]\npark_at = 900\n");
     w.start_daemon();
     waits(&w, "a");
+    w.swarm(&["quota"]).ok().warns("[quota] has the values from before this error").warns("park_at");
+    configure(&w, PARK_AT_90);
     assert_eq!((a.starts(), &w.status("a")["iteration"]), (1, &json!(1)));
     // The reset passes while no daemon runs.
     w.crash_daemon();

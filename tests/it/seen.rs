@@ -24,6 +24,10 @@ fn a_person_who_names_a_finished_worker_has_seen_it_until_its_next_run() {
     }
     let _ = world.swarm(&["status", "w"]).code(1);
     assert!(!seen(), "no terminal");
+    let script = format!("{SWARM} status w; touch looked; exec sleep 600");
+    let _ = world.spawn_sh("agent", &[], &script).ok();
+    world.until("the agent has looked", || world.work().join("looked").exists().then_some(()));
+    assert!(!seen(), "an agent in its window");
     in_terminal(3, &["why", "w"]);
     assert!(seen());
 

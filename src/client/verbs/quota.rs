@@ -8,10 +8,15 @@ use crate::cli::{Format, QuotaArgs};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::worker::time_left;
+use crate::error::sentence;
 use crate::out::{CommandResult, table};
 use crate::protocol::{Call, Empty, QuotaAccountView, QuotaFigureView, QuotaView};
+use crate::settings::Settings;
 
 pub(super) async fn run(ctx: &ClientContext, args: &QuotaArgs) -> CommandResult {
+    if let Err(error) = Settings::load(&ctx.paths()?.user_config(), None, None) {
+        ctx.out.warn(&format!("[quota] has the values from before this error: {}", sentence(&error)));
+    }
     let view: QuotaView = ctx.call(&Call::Quota(Empty {}), QUICK_TIMEOUT).await?;
     match args.format {
         Format::Json => ctx.out.json_list(&objects(&view))?,

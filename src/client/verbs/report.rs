@@ -25,7 +25,11 @@ pub(super) async fn run(ctx: &ClientContext, args: &ReportArgs) -> CommandResult
         ReportFormat::Json => ctx.out.json(&json::report(&report, &after(&report, args.since).iterations))?,
         ReportFormat::Html => ctx.out.line(&loop_html::page(&report, args.since))?,
         ReportFormat::Text | ReportFormat::Markdown => {
-            ctx.out.lines(&loop_page::markdown(&report, args.since))?;
+            let lines = loop_page::markdown(&report, args.since);
+            let is_text = args.format == ReportFormat::Text;
+            let lines =
+                if is_text { lines } else { lines.iter().map(|line| markdown::inert(line)).collect() };
+            ctx.out.lines(&lines)?;
             ctx.report_seen(&report.name, report.worker_status.is_finished()).await;
         }
     }

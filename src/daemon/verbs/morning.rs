@@ -60,7 +60,7 @@ impl Supervisor {
     /// Answers `morning`.
     pub(crate) fn morning(&mut self, params: &MorningParams, reply: Reply) {
         let since = match params.since.as_deref().map(time).transpose() {
-            Ok(since) => since.or(self.looked),
+            Ok(since) => since.or(self.last_look()),
             Err(error) => return reply.refuse(error),
         };
         let period = Period { since, until: local_now() };

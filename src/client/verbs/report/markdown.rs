@@ -48,6 +48,11 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
+/// A line of the text report as Markdown: words of an agent become no tags, images, links or mentions.
+pub(super) fn inert(line: &str) -> String {
+    line.replace('&', "&amp;").replace('<', "&lt;").replace("](", "]\\(").replace('@', "&#64;")
+}
+
 /// A text as code in the cell of a table. A code span cannot have a backslash before a `|`.
 fn code(text: &str) -> String {
     if text.contains(['\\', '`']) {
@@ -62,6 +67,14 @@ mod tests {
 
     use super::super::sample::{night, with_texts};
     use super::*;
+
+    #[test]
+    fn a_line_of_a_report_is_inert() {
+        assert_eq!(
+            inert("  | <img src=x> [l](javascript:a) ![i](u) @all a & b"),
+            "  | &lt;img src=x> [l]\\(javascript:a) ![i]\\(u) &#64;all a &amp; b"
+        );
+    }
 
     #[test]
     fn the_view_is_a_table() {
