@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::protocol::RELEASE;
+use swarm_state::host::HostName;
 
 mod after;
 mod answer;
@@ -17,9 +18,11 @@ mod config;
 mod format;
 mod gates;
 mod hooks;
+mod host;
 mod json_errors;
 mod looping;
 mod number;
+mod on;
 mod ralph;
 mod ralph_tasks;
 mod report;
@@ -43,9 +46,11 @@ pub use hooks::{
     HookAgent, HookPlace, HookScope, HooksArgs, HooksCommand, HooksStatus, PluginAgent, PluginArgs,
     PluginCommand, PluginPlace,
 };
+pub use host::{HostArgs, HostCheck, HostCommand, HostLs};
 pub use json_errors::{requests_json, usage_error};
 pub use looping::Loop;
 pub use number::OptionLimit;
+pub use on::{NamedHosts, OnHost};
 pub(crate) use ralph::LOOP_KEYS;
 pub use ralph::{
     RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphLogs, RalphLs, RalphPause,
@@ -110,9 +115,11 @@ Service:
   daemon       Manage the daemon             config         Manage the settings
   doctor       Find problems, suggest fixes  completions    Print a shell script
   demo         Run a loop in seconds         notify test    Try notifications
+  host         Manage remote hosts
 
 Options:
   -c, --config <FILE>  Settings file, read last; it overrides the others
+  -H, --on <HOST>      Run the command on a remote host of the settings
   -h, --help           Print help (for one command: swarm help COMMAND)
   -V, --version        Print version
 
@@ -133,7 +140,8 @@ Exit status:
   4    The client and the running daemon use different protocols (swarm daemon
        restart).
   5    A wait timed out, or the daemon does not answer.
-  6    The sandbox of --sandbox cannot be built.
+  6    The sandbox of --sandbox cannot be built, or the remote host cannot be
+       reached.
   130  Second Ctrl-C: the command ended. The agent continues, and the loop
        pauses after it.
 
@@ -176,6 +184,16 @@ pub struct Cli {
     /// Settings file, read last; it overrides the others
     #[arg(short, long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
+
+    /// Run the command on a remote host of the settings
+    ///
+    /// HOST/NAME for a worker has the same effect. For spawn and loop, `any` is the host with the fewest live workers.
+    #[arg(short = 'H', long, value_name = "HOST", global = true, hide_short_help = true)]
+    pub on: Option<HostName>,
+
+    /// The hosts in names of workers.
+    #[arg(skip)]
+    pub named_hosts: NamedHosts,
 
     /// The command to run.
     #[command(subcommand)]
@@ -272,6 +290,9 @@ pub enum Command {
     #[command(long_about = "Show, check and edit the settings.\n\n\
         swarm-config(5) lists the files and the keys.")]
     Config(ConfigArgs),
+    /// Manage remote hosts
+    #[command(long_about = host::HOST_LONG)]
+    Host(HostArgs),
     /// Manage notifications
     #[command(long_about = service::NOTIFY_LONG)]
     Notify(NotifyArgs),
@@ -300,8 +321,14 @@ impl Cli {
     /// # Errors
     /// The error, help or version of clap.
     pub fn from_words(words: &[OsString]) -> Result<Self, clap::Error> {
-        let matches = with_negative_values(Self::command()).try_get_matches_from(words)?;
-        Self::from_arg_matches(&matches)
+        let command = on::with_hosts(with_negative_values(Self::command()));
+        let matches = command.clone().try_get_matches_from(words)?;
+        let mut cli = Self::from_arg_matches(&matches)?;
+        cli.named_hosts = on::named_hosts(&Self::command(), &matches);
+        if let Command::Send(send) = &mut cli.command {
+            cli.named_hosts.extend(send.take_host());
+        }
+        Ok(cli)
     }
 }
 

@@ -33,6 +33,8 @@ pub enum ErrorCode {
     Usage,
     /// The requested sandbox cannot be built; exit 6.
     Sandbox,
+    /// A remote host cannot be reached; exit 6.
+    Unreachable,
 }
 
 impl ErrorCode {
@@ -53,7 +55,7 @@ impl ErrorCode {
             Self::NoDaemon => 3,
             Self::Version => 4,
             Self::Timeout => 5,
-            Self::Sandbox => 6,
+            Self::Sandbox | Self::Unreachable => 6,
             Self::Invalid | Self::Exists | Self::Conflict | Self::System | Self::Internal => 1,
         }
     }

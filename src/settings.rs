@@ -63,14 +63,19 @@
 //! commands = ["mytests"]
 //! config = ["mytests.ini", "pyproject.toml#tool.mytests"]
 //! tests = ["tests/**"]
+//!
+//! [hosts.gpu1]                # a machine with a daemon of its own; in the user's file alone
+//! ssh = "me@gpu1.example.org" # the name when left out
 //! ```
 //!
 //! Environment variables are not settings. A command is a list and never one string, whose meaning would depend on a
 //! shell.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use swarm_state::caps::Caps;
+use swarm_state::host::HostName;
 use swarm_state::outage::OutageKind;
 use swarm_state::profiles::Profile;
 use swarm_state::runners::Runner;
@@ -80,6 +85,7 @@ use crate::error::{Error, Result};
 mod agents;
 mod file;
 mod guard;
+mod hosts;
 mod loops;
 mod notify;
 mod outage;
@@ -126,6 +132,8 @@ pub struct Settings {
     pub agents: Vec<Profile>,
     /// The test runners that the settings change or add.
     pub runners: Vec<Runner>,
+    /// The remote hosts, by name: the destination for ssh.
+    pub hosts: BTreeMap<HostName, String>,
     /// The existing files, in the order in which they were read.
     pub files: Vec<PathBuf>,
     /// Every key of every file, in the order in which they were read.
@@ -189,7 +197,10 @@ impl Settings {
         self.files.push(path.to_owned());
         let file = SettingsFile::new(path, text);
         let faults = file.each(|entry| {
-            entry.collect(if ["agents", "runners"].contains(&entry.key) { 2 } else { 1 }, &mut self.values);
+            entry.collect(
+                if ["agents", "runners", "hosts"].contains(&entry.key) { 2 } else { 1 },
+                &mut self.values,
+            );
             self.read(entry, changes)
         });
         let faults = faults.err().unwrap_or_default();
@@ -244,6 +255,8 @@ impl Settings {
                 })
             }),
             "runners" => entry.each(|row| runners::read(&mut self.runners, row)),
+            "hosts" if changes.is_project => Err(entry.fault(agents::PERSONAL)),
+            "hosts" => entry.each(|host| hosts::read(&mut self.hosts, host)),
             _ => Err(entry.unknown(&[
                 "command",
                 "ralph",
@@ -257,6 +270,7 @@ impl Settings {
                 "notify",
                 "agents",
                 "runners",
+                "hosts",
             ])),
         }
     }
@@ -319,6 +333,11 @@ pub fn runner_keys() -> impl Iterator<Item = &'static str> {
     runners::KEYS.iter().map(|(key, _)| *key)
 }
 
+/// Every key of `[hosts.NAME]`.
+pub fn host_keys() -> impl Iterator<Item = &'static str> {
+    hosts::KEYS.into_iter()
+}
+
 /// The sections that have a key, for messages.
 fn sections_of(key: &str) -> Vec<String> {
     let keys = keys();
@@ -328,8 +347,9 @@ fn sections_of(key: &str) -> Vec<String> {
     };
     let agents = agent_keys().any(|known| known == key).then(|| "[agents.NAME]".to_owned());
     let runners = runner_keys().any(|known| known == key).then(|| "[runners.NAME]".to_owned());
+    let hosts = host_keys().any(|known| known == key).then(|| "[hosts.NAME]".to_owned());
     let mut found: Vec<String> =
-        keys.iter().filter_map(|(full, _)| section(full)).chain(agents).chain(runners).collect();
+        keys.iter().filter_map(|(full, _)| section(full)).chain(agents).chain(runners).chain(hosts).collect();
     // The long words of the top level come last.
     found.sort_by_key(|section| !section.starts_with('['));
     found

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use swarm_state::answer::{AgentRequest, RequestAnswer};
 use swarm_state::caps::{Caps, CapsInForce};
+use swarm_state::host::HostName;
 use swarm_state::ignored::IgnoredFiles;
 use swarm_state::model::{RestartWhen, Status, WorkerName, Worktree, is_default};
 use swarm_state::network::AllowedHost;
@@ -122,6 +123,18 @@ pub struct WorkerView {
     /// Since when it has its status: RFC 3339 with offset; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
+    /// The host that the client got it from; absent for this machine. Not on the wire.
+    #[serde(skip)]
+    pub host: Option<WorkerHost>,
+}
+
+/// The remote host of a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerHost {
+    /// Its name in the client's settings.
+    pub name: HostName,
+    /// For how long the host has not answered, as text; `None` if it answers. The rest of the view is older then.
+    pub silent_for: Option<String>,
 }
 
 /// The task list of a loop, and its work.

@@ -64,6 +64,7 @@
 //! * **do-it loop** – a session loop on a project's contract instead of a task
 //! * **effect** – an action that the engine requests; **event** – a fact that the daemon reports to it
 //! * **allow list** – the hosts that a sandboxed worker may reach through swarm's **proxy**
+//! * **remote host** – a machine that runs a daemon of its own and is reached through ssh
 //! * **predecessor** – the Python swarm whose files swarm still reads
 //!
 //! # Reading order
@@ -84,7 +85,8 @@
 //! 8. [`session`]: loops within one agent session; [`tasks`]: task lists and the review of their stories
 //! 9. [`sandbox`], [`docker`], [`network`]: what the processes of a worker can see, write and reach; [`guard`]:
 //!    dangerous tool calls of agents without a sandbox
-//! 10. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing
+//! 10. [`host`]: remote hosts, and the failures of ssh
+//! 11. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing
 //!     worktrees
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
 
@@ -181,3 +183,5 @@ pub mod session;
 pub mod tasks;
 
 pub mod guard;
+
+pub mod host;

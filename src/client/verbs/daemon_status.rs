@@ -11,7 +11,7 @@ use crate::out::CommandResult;
 use crate::protocol::{Call, DaemonView, Empty};
 
 pub(super) async fn run(ctx: &ClientContext, args: &DaemonStatus) -> CommandResult {
-    let Some(mut client) = connect::connect_existing(&ctx.paths()?).await? else {
+    let Some(mut client) = connect::connect_existing(&ctx.place()?).await? else {
         match args.format {
             PageFormat::Json => ctx.out.json(&object(None))?,
             PageFormat::Text => ctx.out.line("daemon not running")?,

@@ -9,7 +9,7 @@ use crate::out::CommandResult;
 use crate::protocol::{Call, DaemonStopped, Empty};
 
 pub(super) async fn run(ctx: &ClientContext) -> CommandResult {
-    let paths = ctx.paths()?;
+    let paths = ctx.place()?;
     let deadline = Instant::now() + STOP_ANSWER_TIMEOUT;
     let Some(mut client) = connect::connect_existing(&paths).await? else {
         ctx.out.line("daemon not running")?;

@@ -11,8 +11,9 @@ use swarm_state::screen::printable;
 use crate::cli::{Format, Ls, WhichStatus};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
+use crate::client::fleet::listings;
 use crate::client::json;
-use crate::client::worker::{age, brief_cause, iteration, situation};
+use crate::client::worker::{age, brief_cause, full_name, iteration, situation};
 use crate::error::Error;
 use crate::out::{CommandResult, Out, table};
 use crate::protocol::{Call, Empty, Listing, WorkerView};
@@ -38,7 +39,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Ls) -> CommandResult {
 }
 
 async fn print(ctx: &ClientContext, args: &Ls) -> CommandResult {
-    let workers = list(ctx).await?;
+    let workers = if args.all_hosts { all_hosts(ctx).await? } else { list(ctx).await? };
     let workers: Vec<WorkerView> = workers.into_iter().filter(|w| wanted(w, args)).collect();
     match args.format {
         Format::Json => ctx.out.json_list(&json::workers(&workers))?,
@@ -73,7 +74,21 @@ pub(super) async fn list(ctx: &ClientContext) -> Result<Vec<WorkerView>, Error> 
     for problem in &listing.problems {
         ctx.out.warn(problem);
     }
-    Ok(listing.workers)
+    Ok(ctx.on_host(listing.workers))
+}
+
+/// Returns the workers of this machine and of all hosts. Prints a warning for each host that does not answer.
+async fn all_hosts(ctx: &ClientContext) -> Result<Vec<WorkerView>, Error> {
+    let mut workers = vec![];
+    let now = Local::now().fixed_offset();
+    for listing in listings(ctx).await? {
+        listing.problems.iter().for_each(|problem| ctx.out.warn(&format!("{}: {problem}", listing.name())));
+        if let Some(error) = &listing.error {
+            ctx.out.warn(&format!("{} is {}: {}", listing.name(), listing.silent_for(now), error.message));
+        }
+        workers.extend(listing.into_workers(now));
+    }
+    Ok(workers)
 }
 
 fn wanted(worker: &WorkerView, args: &Ls) -> bool {
@@ -86,8 +101,8 @@ fn wanted(worker: &WorkerView, args: &Ls) -> bool {
     status && args.tag.iter().all(|tag| worker.tags.contains(tag))
 }
 
-pub(super) fn names(workers: &[WorkerView]) -> Vec<&str> {
-    workers.iter().map(|w| w.name.as_str()).collect()
+pub(super) fn names(workers: &[WorkerView]) -> Vec<String> {
+    workers.iter().map(full_name).collect()
 }
 
 /// The width from which a table has the columns that few people need.
@@ -101,11 +116,16 @@ pub(super) fn worker_table(
 ) -> Vec<String> {
     let mut columns: Vec<(&str, Vec<String>)> = vec![
         ("NAME", workers.iter().map(|w| w.name.clone()).collect()),
-        ("STATUS", workers.iter().map(|w| w.status.to_string()).collect()),
+        ("STATUS", workers.iter().map(status).collect()),
         ("WHY", workers.iter().map(brief_cause).collect()),
         ("ITER", workers.iter().map(iteration).collect()),
         ("AGE", workers.iter().map(|w| age(&w.started, now)).collect()),
     ];
+    if workers.iter().any(|w| w.host.is_some()) {
+        let host =
+            |w: &WorkerView| w.host.as_ref().map_or_else(|| "-".to_owned(), |host| host.name.to_string());
+        columns.insert(0, ("HOST", workers.iter().map(host).collect()));
+    }
     // Without a terminal nothing has to fit.
     if width.is_none_or(|width| width >= WIDE_COLUMNS) {
         columns.push(("IN ITER", workers.iter().map(|w| time_in_iteration(w, now)).collect()));
@@ -125,6 +145,12 @@ pub(super) fn worker_table(
     let place = |(of, least): (&str, usize)| Some((head.iter().position(|head| *head == of)?, least));
     let flexible: Vec<(usize, usize)> = least.into_iter().filter_map(place).collect();
     table(&head, &rows, &flexible, width)
+}
+
+/// The status; for a worker whose host does not answer, for how long.
+fn status(worker: &WorkerView) -> String {
+    let silent_for = worker.host.as_ref().and_then(|host| host.silent_for.clone());
+    silent_for.unwrap_or_else(|| worker.status.to_string())
 }
 
 /// How long the current iteration has run.
@@ -157,6 +183,7 @@ mod tests {
             format: Format::Table,
             status,
             tag: tags.iter().map(|t| (*t).to_owned()).collect(),
+            all_hosts: false,
             watch: false,
         }
     }

@@ -1,0 +1,58 @@
+//! `swarm host`: remote hosts.
+
+use clap::{Args, Subcommand};
+use swarm_state::host::HostName;
+
+use super::PageFormat;
+
+/// The help of `host` in long form and in its man page.
+pub(super) const HOST_LONG: &str = "\
+Manage remote hosts.
+
+A remote host runs a daemon of its own and owns its workers; this machine reaches it through ssh. The settings name \
+the hosts: [hosts.gpu1] with ssh = \"gpu1\" (see swarm-config(5)). ~/.ssh/config decides how a host is reached. \
+swarm asks for no password, accepts no host key and copies no credential.
+
+A command runs on a host with --on HOST, or with HOST/NAME for a worker: swarm spawn --on gpu1 -- claude, swarm peek \
+gpu1/fix. Commands that read files of a project run only on this machine. attach, ui, doctor and daemon run on the \
+host itself, through ssh. The environment of a new worker is that of a login there, plus --env; prompt files are read \
+here and sent as text.
+
+A host that does not answer is unreachable; its agents continue. A command for it fails with exit status 6.";
+
+/// `swarm host`
+#[derive(Debug, Args)]
+pub struct HostArgs {
+    /// The verb.
+    #[command(subcommand)]
+    pub command: HostCommand,
+}
+
+/// Every verb of `swarm host`.
+#[derive(Debug, Subcommand)]
+pub enum HostCommand {
+    /// List the hosts and whether they answer
+    Ls(HostLs),
+    /// Check the connection to a host, step by step
+    #[command(after_long_help = "Exit status:\n  0  The host answers, and its swarm fits.\n  \
+        4  It has a swarm with another protocol.\n  6  It cannot be reached.")]
+    Check(HostCheck),
+}
+
+/// `swarm host ls`
+#[derive(Debug, Args)]
+pub struct HostLs {
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
+}
+
+/// `swarm host check`
+#[derive(Debug, Args)]
+pub struct HostCheck {
+    /// Host name
+    pub name: HostName,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
+}
