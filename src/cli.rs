@@ -8,9 +8,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-
-use crate::protocol::RELEASE;
 use swarm_state::host::HostName;
+
+use crate::error::Error;
+use crate::protocol::RELEASE;
 
 mod after;
 mod answer;
@@ -80,17 +81,15 @@ Supervise coding agents in tmux, and rerun them until your checks pass.
 
 Workers (one agent in one tmux window each):
   spawn        Start an agent; with --ralph, run it in a loop
-  ls           List workers
-  status       Show a worker's state
+  ls           List workers                  status         Show its state
   peek         Print a worker's screen       logs           Print its output
-  send         Type text into a worker
-  answer       Answer an agent's question    interrupt      Press Ctrl-C
+  send         Type text into a worker       answer         Answer its question
+  interrupt    Press Ctrl-C in it            eof            Press Ctrl-D in it
   ui           Show all workers and act on them, full screen
-  attach       Open a worker's window        eof            Send Ctrl-D to it
+  attach       Open a worker's window        allow          Let it reach a host
   wait         Wait until workers reach a state
   events       Show events as they happen
-  kill         Stop workers and all their processes
-  respawn      Start a worker again          allow          Let it reach a host
+  kill         Stop workers                  respawn        Start one again
   clean        Delete finished workers and their files
 
 Loops (\"ralph loops\": swarm starts the agent again, with a fresh context):
@@ -134,7 +133,7 @@ Exit status:
        --promise also succeeds when all iterations are used and one succeeded.
   1    The command failed, or the loop failed, was killed, is lost or paused
        (see swarm-loop(1)).
-  2    Invalid command line, or unknown worker.
+  2    Invalid command line, unknown worker or unknown host.
   3    The daemon is not running (daemon status) or cannot start; or HOME is not
        set, or SWARM_DIR is not a directory.
   4    The client and the running daemon use different protocols (swarm daemon
@@ -329,6 +328,14 @@ impl Cli {
             cli.named_hosts.extend(send.take_host());
         }
         Ok(cli)
+    }
+
+    /// The machine on which the command runs.
+    ///
+    /// # Errors
+    /// When the command line names several.
+    pub fn on_host(&self) -> Result<OnHost, Error> {
+        on::on_host(self.on.as_ref(), &self.named_hosts)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where a daemon is: on this machine, or on a remote host that is reached through ssh.
+//! The place of a daemon: this machine, or a remote host that is reached through ssh.
 //!
 //! Each host runs its own daemon and owns its workers. The client connects to one of them, or to all. Only [`ssh`]
 //! starts ssh. Deliberately absent: the protocol, and decisions about ssh's options and failures
@@ -16,7 +16,7 @@ use crate::paths::{Paths, SOCKET_PATH_MAX, private_dir, stand_in_dir};
 
 pub(crate) mod ssh;
 
-/// Where a daemon is, and the paths of this machine.
+/// The machine of a daemon, and the paths of this machine.
 #[derive(Clone, Debug)]
 pub struct Place {
     paths: Paths,
@@ -102,7 +102,7 @@ pub(crate) fn find(paths: &Paths, hosts: &BTreeMap<HostName, String>, name: &Hos
                 true => format!("add it to your settings: swarm config edit; [hosts.{name}]"),
                 false => format!("known hosts: {}", known.join(", ")),
             };
-            Err(Error::new(ErrorCode::Unreachable, format!("unknown host '{name}'")).hint(hint))
+            Err(Error::new(ErrorCode::NotFound, format!("unknown host '{name}'")).hint(hint))
         }
     }
 }

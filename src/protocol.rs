@@ -33,7 +33,7 @@ pub use spawn::{RalphParams, RespawnParams, SpawnParams, Spawned, StoriesPlan};
 pub use workers::{
     AgentRequestView, AllowParams, AnswerParams, Answered, AttachView, CleanParams, ClearedSnapshots,
     Forgotten, KillParams, Killed, Listing, RestartView, SendParams, Sent, TaskListView, TmuxView,
-    WorkerView,
+    WorkerHost, WorkerView,
 };
 
 /// The protocol version; raised only for a breaking change.

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use swarm_state::host::HostName;
 
-use super::PageFormat;
+use super::format::PageFormat;
 
 /// The help of `host` in long form and in its man page.
 pub(super) const HOST_LONG: &str = "\

@@ -10,7 +10,6 @@ use clap::ArgMatches;
 use swarm_state::host::{ANY, HostName, LOCAL, split_worker};
 use swarm_state::model::WorkerName;
 
-use super::Cli;
 use crate::error::{Error, Result};
 
 /// The hosts that stand before names of workers; `None` for a name without one.
@@ -56,30 +55,27 @@ pub(super) fn named_hosts(command: &clap::Command, matches: &ArgMatches) -> Name
     hosts
 }
 
-impl Cli {
-    /// The host on which the command runs.
-    ///
-    /// # Errors
-    /// When the command line names several.
-    pub fn on_host(&self) -> Result<OnHost> {
-        let on = || self.on.clone().filter(|name| name.as_str() != LOCAL);
-        let mut hosts: NamedHosts = self.named_hosts.iter().map(|host| host.clone().or_else(on)).collect();
-        if let Some(on) = &self.on {
-            hosts.insert(Some(on.clone()).filter(|name| name.as_str() != LOCAL));
-        }
-        if hosts.len() > 1 {
-            let names: Vec<&str> =
-                hosts.iter().map(|host| host.as_ref().map_or(LOCAL, HostName::as_str)).collect();
-            let message = format!("the command names several hosts: {}", names.join(", "));
-            return Err(Error::usage(message).hint("run the command once for each host"));
-        }
-        Ok(match hosts.pop_first().flatten() {
-            None => OnHost::Local,
-            Some(name) if name.as_str() == LOCAL => OnHost::Local,
-            Some(name) if name.as_str() == ANY => OnHost::Any,
-            Some(name) => OnHost::Host(name),
-        })
+/// The machine of a command with `--on` and these hosts in the names of its workers.
+///
+/// # Errors
+/// When the command line names several.
+pub(super) fn on_host(on: Option<&HostName>, named: &NamedHosts) -> Result<OnHost> {
+    let remote = |name: &&HostName| name.as_str() != LOCAL;
+    let mut hosts: BTreeSet<Option<&HostName>> =
+        named.iter().map(|host| host.as_ref().or(on).filter(remote)).collect();
+    if on.is_some() {
+        hosts.insert(on.filter(remote));
     }
+    if hosts.len() > 1 {
+        let names: Vec<&str> = hosts.iter().map(|host| host.map_or(LOCAL, HostName::as_str)).collect();
+        let message = format!("the command names several hosts: {}", names.join(", "));
+        return Err(Error::usage(message).hint("run the command once for each host"));
+    }
+    Ok(match hosts.pop_first().flatten() {
+        None => OnHost::Local,
+        Some(name) if name.as_str() == ANY => OnHost::Any,
+        Some(name) => OnHost::Host(name.clone()),
+    })
 }
 
 #[cfg(test)]
@@ -87,6 +83,7 @@ mod tests {
     use std::ffi::OsString;
 
     use super::*;
+    use crate::cli::{Cli, Command};
 
     fn on(line: &str) -> std::result::Result<String, String> {
         let words: Vec<OsString> =
@@ -138,7 +135,7 @@ mod tests {
     #[test]
     fn verbs_get_the_name_alone() {
         let words = ["swarm", "send", "gpu1/a", "b/c"].map(OsString::from);
-        let super::super::Command::Send(send) = Cli::from_words(&words).unwrap().command else { panic!() };
+        let Command::Send(send) = Cli::from_words(&words).unwrap().command else { panic!() };
         assert_eq!((send.name.as_deref(), &send.text[..]), (Some("a"), &["b/c".to_owned()][..]));
     }
 }

@@ -13,24 +13,22 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::hosts::Place;
 use crate::paths::Paths;
-use crate::protocol::{
-    Call, ClientHello, DaemonHello, MAX_LINE_BYTES, Notice, RELEASE, Request, Response, VERSION,
-};
+use crate::protocol::{Call, DaemonHello, MAX_LINE_BYTES, Notice, RELEASE, Request, Response, VERSION};
 
 mod lines;
 mod release;
 pub(crate) mod remote;
 mod start;
 
-use lines::LineReader;
-use remote::RemoteLink;
+use lines::{DaemonLines, hello_line, lines_of};
+use remote::{RemoteConnection, RemoteLink};
 use start::{START_TIMEOUT, start};
 
 /// How long the daemon may take for an answer from memory.
@@ -52,16 +50,9 @@ pub enum DaemonProbe {
     Nobody,
 }
 
-/// The lines of a connection.
-type Lines = LineReader<BufReader<Box<dyn AsyncRead + Send + Sync + Unpin>>>;
-
-fn lines_of(reader: impl AsyncRead + Send + Sync + Unpin + 'static) -> Lines {
-    LineReader::new(BufReader::new(Box::new(reader)))
-}
-
 /// A connection after the handshake.
 pub struct Client {
-    lines: Lines,
+    lines: DaemonLines,
     writer: Box<dyn AsyncWrite + Send + Sync + Unpin>,
     next_id: u64,
     peer: Peer,
@@ -83,17 +74,16 @@ enum Peer {
 /// When something listens on the socket and does not answer as a daemon does; [`ErrorCode::Unreachable`].
 pub async fn probe(place: &Place) -> Result<DaemonProbe> {
     match place.host() {
-        Some(host) => remote::probe(place, host, false).await,
+        Some(host) => Ok(of_remote(remote::open(place, host, false).await?)),
         None => probe_socket(place).await,
     }
 }
 
-/// The client's handshake, as a line.
-fn hello_line() -> Vec<u8> {
-    let hello = ClientHello { swarm: VERSION, client: RELEASE.to_owned() };
-    let mut line = serde_json::to_vec(&hello).unwrap_or_default();
-    line.push(b'\n');
-    line
+fn of_remote(connection: Option<RemoteConnection>) -> DaemonProbe {
+    let Some(RemoteConnection { lines, writer, link, daemon }) = connection else {
+        return DaemonProbe::Nobody;
+    };
+    DaemonProbe::Ready(Client::new(lines, Box::new(writer), Peer::Remote(Box::new(link)), daemon))
 }
 
 async fn probe_socket(paths: &Paths) -> Result<DaemonProbe> {
@@ -196,7 +186,7 @@ pub async fn connect(place: &Place) -> Result<Client> {
 /// As [`connect`].
 pub async fn connect_or_start(place: &Place) -> Result<(Client, bool)> {
     if let Some(host) = place.host() {
-        return match remote::probe(place, host, true).await? {
+        return match of_remote(remote::open(place, host, true).await?) {
             DaemonProbe::Ready(client) => Ok((client, false)),
             DaemonProbe::Nobody | DaemonProbe::WrongVersion(_) => Err(host.silent("its daemon ends")),
         };
@@ -227,7 +217,7 @@ pub async fn connect_or_start(place: &Place) -> Result<(Client, bool)> {
 
 impl Client {
     fn new(
-        lines: Lines,
+        lines: DaemonLines,
         writer: Box<dyn AsyncWrite + Send + Sync + Unpin>,
         peer: Peer,
         daemon: DaemonHello,

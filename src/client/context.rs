@@ -37,12 +37,11 @@ impl ClientContext {
         }
     }
 
-    /// Marks workers with the host that they are from.
-    pub(super) fn on_host(&self, mut workers: Vec<WorkerView>) -> Vec<WorkerView> {
+    /// Marks a worker with the host that it is from.
+    pub(super) fn on_host(&self, worker: WorkerView) -> WorkerView {
         let name = self.host.as_ref().and_then(Place::host_name);
         let host = name.map(|name| WorkerHost { name: name.clone(), silent_for: None });
-        workers.iter_mut().for_each(|worker| worker.host.clone_from(&host));
-        workers
+        WorkerView { host, ..worker }
     }
 
     /// Connects to the daemon, and starts it when it does not run.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset, Local};
 use serde::{Deserialize, Serialize};
-use swarm_state::host::LOCAL;
+use swarm_state::host::{HostName, LOCAL};
 use swarm_state::model::Status;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
@@ -18,7 +18,7 @@ use super::spawn_params::load_settings;
 use super::worker::age;
 use crate::error::{Error, ErrorCode, Result};
 use crate::files::write_unsynced;
-use crate::hosts::Place;
+use crate::hosts::{Place, find};
 use crate::paths::{Paths, private_dir};
 use crate::protocol::{Call, Empty, Listing, WorkerHost, WorkerView};
 
@@ -131,6 +131,14 @@ pub(super) async fn listings(ctx: &ClientContext) -> Result<Vec<HostListing>> {
     let listings: Vec<HostListing> = places.into_iter().zip(answers).map(listing).collect::<Result<_>>()?;
     listings.iter().for_each(HostListing::keep);
     Ok(listings)
+}
+
+/// The place of a host of the settings.
+///
+/// # Errors
+/// When the settings do not have the host.
+pub(super) fn named_place(ctx: &ClientContext, name: &HostName) -> Result<Place> {
+    find(&Paths::from_env()?, &load_settings(ctx)?.hosts, name)
 }
 
 async fn ask(place: &Place) -> Result<Listing> {

@@ -3,23 +3,20 @@
 //! Most verbs only need a connection to the other daemon. Those that need the host's terminal, files or processes run
 //! there, over ssh. The rest is for this machine only and refused.
 
-use swarm_state::host::HostName;
-
 use super::context::ClientContext;
-use super::spawn_params::load_settings;
-use super::{fleet, verbs};
+use super::fleet::{least_busy, named_place};
+use super::verbs;
 use crate::cli::{
     Command, DaemonArgs, DaemonCommand, OnHost, PageFormat, RalphArgs, RalphCommand, RalphRestore,
 };
-use crate::error::{Error, Result};
-use crate::hosts::{Place, find, ssh};
+use crate::error::Error;
+use crate::hosts::ssh;
 use crate::out::CommandResult;
-use crate::paths::Paths;
 use crate::shell::join;
 
 /// How a command runs on a host.
 #[derive(Debug, PartialEq, Eq)]
-enum Route {
+enum HostRoute {
     /// Over a connection to the host's daemon.
     Connection,
     /// As this command on the host; with a terminal or without.
@@ -32,9 +29,7 @@ enum Route {
 pub(super) async fn run(ctx: &mut ClientContext, command: Command, on: &OnHost) -> CommandResult {
     let place = match on {
         OnHost::Local => return verbs::run(ctx, command).await,
-        OnHost::Any if matches!(command, Command::Spawn(_) | Command::Loop(_)) => {
-            fleet::least_busy(ctx).await?
-        }
+        OnHost::Any if matches!(command, Command::Spawn(_) | Command::Loop(_)) => least_busy(ctx).await?,
         OnHost::Any => {
             let error = Error::usage("--on any chooses a host for a new worker");
             return Err(error.hint("to list the workers of all hosts: swarm ls --all-hosts").into());
@@ -43,30 +38,25 @@ pub(super) async fn run(ctx: &mut ClientContext, command: Command, on: &OnHost) 
     };
     let Some(host) = place.host() else { return verbs::run(ctx, command).await };
     match route(&command) {
-        Route::Connection => {
+        HostRoute::Connection => {
             ctx.host = Some(place);
             verbs::run(ctx, command).await
         }
-        Route::There(words, tty) => {
+        HostRoute::There(words, tty) => {
             let code = ssh::run_on_terminal(&place, host, &join(&words), tty).await?;
             match code {
                 Some(255) => Err(ssh::reason(&place, host).await.into()),
                 code => Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)),
             }
         }
-        Route::Refused(what, hint) => {
+        HostRoute::Refused(what, hint) => {
             Err(Error::usage(format!("{what} cannot be used with --on")).hint(hint).into())
         }
     }
 }
 
-/// The place of a host of the settings.
-pub(super) fn named_place(ctx: &ClientContext, name: &HostName) -> Result<Place> {
-    find(&Paths::from_env()?, &load_settings(ctx)?.hosts, name)
-}
-
 /// How a command runs on a host.
-fn route(command: &Command) -> Route {
+fn route(command: &Command) -> HostRoute {
     const LOCAL_FILES: &str = "it works on files of this machine";
     match command {
         Command::Spawn(_)
@@ -86,43 +76,43 @@ fn route(command: &Command) -> Route {
         | Command::Respawn(_)
         | Command::Clean(_)
         | Command::Why(_)
-        | Command::Report(_) => Route::Connection,
+        | Command::Report(_) => HostRoute::Connection,
         Command::Ralph(RalphArgs { command }) => route_ralph(command),
         Command::Attach(args) => {
             let read_only = args.read_only.then_some("--read-only");
-            Route::There(words(["attach"].into_iter().chain(read_only).chain([args.name.as_str()])), true)
+            HostRoute::There(words(["attach"].into_iter().chain(read_only).chain([args.name.as_str()])), true)
         }
-        Command::Ui => Route::There(words(["ui"]), true),
+        Command::Ui => HostRoute::There(words(["ui"]), true),
         Command::Doctor(args) => {
-            Route::There(words(["doctor"].into_iter().chain(json_flag(args.format))), false)
+            HostRoute::There(words(["doctor"].into_iter().chain(json_flag(args.format))), false)
         }
         Command::Daemon(DaemonArgs { command }) => match command {
-            DaemonCommand::Start => Route::There(words(["daemon", "start"]), false),
-            DaemonCommand::Stop => Route::There(words(["daemon", "stop"]), false),
-            DaemonCommand::Restart => Route::There(words(["daemon", "restart"]), false),
+            DaemonCommand::Start => HostRoute::There(words(["daemon", "start"]), false),
+            DaemonCommand::Stop => HostRoute::There(words(["daemon", "stop"]), false),
+            DaemonCommand::Restart => HostRoute::There(words(["daemon", "restart"]), false),
             DaemonCommand::Status(args) => {
-                Route::There(words(["daemon", "status"].into_iter().chain(json_flag(args.format))), false)
+                HostRoute::There(words(["daemon", "status"].into_iter().chain(json_flag(args.format))), false)
             }
-            DaemonCommand::Run(_) => Route::Refused("daemon run", "on the host: swarm daemon run"),
+            DaemonCommand::Run(_) => HostRoute::Refused("daemon run", "on the host: swarm daemon run"),
         },
         Command::Session(_) | Command::Hook(_) | Command::Hooks(_) | Command::Plugin(_) => {
-            Route::Refused("this command", "run it on the host, in the project's directory")
+            HostRoute::Refused("this command", "run it on the host, in the project's directory")
         }
         Command::Config(_) | Command::Notify(_) => {
-            Route::Refused("this command", "each machine has settings of its own; run it there")
+            HostRoute::Refused("this command", "each machine has settings of its own; run it there")
         }
-        Command::Host(_) => Route::Refused("host", "give the host as an argument: swarm host check NAME"),
-        Command::Demo | Command::Completions(_) => Route::Refused("this command", LOCAL_FILES),
+        Command::Host(_) => HostRoute::Refused("host", "give the host as an argument: swarm host check NAME"),
+        Command::Demo | Command::Completions(_) => HostRoute::Refused("this command", LOCAL_FILES),
     }
 }
 
-fn route_ralph(command: &RalphCommand) -> Route {
+fn route_ralph(command: &RalphCommand) -> HostRoute {
     match command {
         RalphCommand::Restore(RalphRestore { dir: Some(dir), .. }) if !dir.is_absolute() => {
-            Route::Refused("a relative --dir", "give the absolute path on the host")
+            HostRoute::Refused("a relative --dir", "give the absolute path on the host")
         }
         RalphCommand::Set(args) if args.changes.iter().any(|(key, _)| key == "prompt_file") => {
-            Route::Refused("prompt_file", "the file is on the other machine; run the command there")
+            HostRoute::Refused("prompt_file", "the file is on the other machine; run the command there")
         }
         RalphCommand::Status(_)
         | RalphCommand::Pause(_)
@@ -133,12 +123,12 @@ fn route_ralph(command: &RalphCommand) -> Route {
         | RalphCommand::Diff(_)
         | RalphCommand::Restore(_)
         | RalphCommand::Approve(_)
-        | RalphCommand::Clean(_) => Route::Connection,
+        | RalphCommand::Clean(_) => HostRoute::Connection,
         RalphCommand::Init(_)
         | RalphCommand::Plan(_)
         | RalphCommand::Archive(_)
         | RalphCommand::Template
-        | RalphCommand::Tasks(_) => Route::Refused(
+        | RalphCommand::Tasks(_) => HostRoute::Refused(
             "this command",
             "it works on files of a project; run it in the project's directory",
         ),
@@ -160,7 +150,7 @@ mod tests {
     use super::*;
     use crate::cli::Cli;
 
-    fn route_of(line: &str) -> Route {
+    fn route_of(line: &str) -> HostRoute {
         let words: Vec<OsString> =
             std::iter::once("swarm").chain(line.split_whitespace()).map(OsString::from).collect();
         route(&Cli::from_words(&words).unwrap().command)
@@ -175,11 +165,11 @@ mod tests {
             ("daemon status --format json", "swarm daemon status --format=json", false),
             ("doctor", "swarm doctor", false),
         ] {
-            let Route::There(words, has_tty) = route_of(line) else { panic!("{line}") };
+            let HostRoute::There(words, has_tty) = route_of(line) else { panic!("{line}") };
             assert_eq!((join(&words).as_str(), has_tty), (wanted, tty), "{line}");
         }
         for line in ["ls", "wait a", "ralph resume a", "events -f", "ralph restore a 1 --dir /x"] {
-            assert_eq!(route_of(line), Route::Connection, "{line}");
+            assert_eq!(route_of(line), HostRoute::Connection, "{line}");
         }
         for line in [
             "ralph init",
@@ -188,7 +178,7 @@ mod tests {
             "ralph restore a 1 --dir x",
             "ralph set a prompt_file=p",
         ] {
-            assert!(matches!(route_of(line), Route::Refused(..)), "{line}");
+            assert!(matches!(route_of(line), HostRoute::Refused(..)), "{line}");
         }
     }
 }

@@ -95,7 +95,8 @@ impl From<HostName> for String {
 /// The text for a person, when one of the two names is invalid.
 pub fn split_worker(text: &str) -> Result<(Option<HostName>, WorkerName), String> {
     let (host, name) = match text.split_once('/') {
-        Some((host, name)) => (Some(HostName::new(host).map_err(|e| e.to_string())?), name),
+        // A text without the name of a host is the invalid name of a worker.
+        Some((host, name)) => HostName::new(host).map_or((None, text), |host| (Some(host), name)),
         None => (None, text),
     };
     Ok((host, WorkerName::new(name).map_err(|e| e.to_string())?))

@@ -37,6 +37,7 @@ mod heard;
 mod held_out;
 mod hooks;
 mod host;
+mod hosts;
 mod hygiene;
 mod ignored;
 mod imports;

@@ -131,10 +131,11 @@ fn refusals_keep_their_shape_and_words() {
             | ErrorCode::System
             | ErrorCode::Internal
             | ErrorCode::Usage
-            | ErrorCode::Sandbox => {}
+            | ErrorCode::Sandbox
+            | ErrorCode::Unreachable => {}
         }
     }
-    assert_eq!(codes.len(), 11);
+    assert_eq!(codes.len(), 12);
 }
 
 /// How many kinds of notices there are; to be raised with each new one.

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
+use tokio::process::ChildStdin;
 use tokio::time::{Instant, timeout_at};
 
+use super::lines::{DaemonLines, hello_line, lines_of};
 use super::start::START_TIMEOUT;
-use super::{Client, DaemonProbe, Lines, Peer, hello_line, lines_of};
 use crate::error::{Error, ErrorCode, Result};
 use crate::hosts::ssh::{self, RemoteFault, SshProcess};
 use crate::hosts::{Place, RemoteHost};
@@ -20,6 +21,14 @@ pub(crate) const STARTING: &str = "swarm: starting the daemon";
 
 /// The exit status of a relay that found no daemon and was not permitted to start one.
 pub(crate) const NOBODY_STATUS: u8 = 3;
+
+/// A connection after the handshake.
+pub(super) struct RemoteConnection {
+    pub(super) lines: DaemonLines,
+    pub(super) writer: ChildStdin,
+    pub(super) link: RemoteLink,
+    pub(super) daemon: DaemonHello,
+}
 
 /// An ssh that carries a connection.
 pub(super) struct RemoteLink {
@@ -41,11 +50,15 @@ impl RemoteLink {
     }
 }
 
-/// Connects, and starts the daemon there if none runs and `may_start`.
+/// Connects, and starts the daemon there if none runs and `may_start`. `None` if none runs.
 ///
 /// # Errors
-/// [`ErrorCode::Unreachable`], with the next step.
-pub(super) async fn probe(place: &Place, host: &RemoteHost, may_start: bool) -> Result<DaemonProbe> {
+/// [`ErrorCode::Unreachable`] or [`ErrorCode::Version`], with the next step.
+pub(super) async fn open(
+    place: &Place,
+    host: &RemoteHost,
+    may_start: bool,
+) -> Result<Option<RemoteConnection>> {
     let command = if may_start { "swarm connect --stdio" } else { "swarm connect --stdio --existing" };
     let (mut process, mut writer, reader) = ssh::start(place, host, command)?;
     let mut lines = lines_of(reader);
@@ -57,27 +70,27 @@ pub(super) async fn probe(place: &Place, host: &RemoteHost, may_start: bool) -> 
     };
     let Some(daemon) = answer else {
         return match process.fault(host).await {
-            Some(RemoteFault::Exit(code, _)) if !may_start && code == i32::from(NOBODY_STATUS) => {
-                Ok(DaemonProbe::Nobody)
-            }
+            Some(RemoteFault::Exit(code, _)) if !may_start && code == i32::from(NOBODY_STATUS) => Ok(None),
             Some(fault) => Err(fault.into_error()),
-            None => Ok(DaemonProbe::Nobody),
+            None => Ok(None),
         };
     };
     if daemon.swarm != VERSION {
+        let name = &host.name;
         let message = format!(
-            "host '{}': its daemon is swarm {} and speaks protocol {}; this is swarm {RELEASE}, with protocol {VERSION}",
-            host.name, daemon.daemon, daemon.swarm
+            "host '{name}': its daemon is swarm {} and speaks protocol {}; this is swarm {RELEASE}, with protocol \
+             {VERSION}",
+            daemon.daemon, daemon.swarm
         );
-        return Err(Error::new(ErrorCode::Version, message).hint(format!("swarm host install {}", host.name)));
+        return Err(Error::new(ErrorCode::Version, message).hint(format!("swarm host install {name}")));
     }
-    let peer = Peer::Remote(Box::new(RemoteLink { place: place.clone(), process }));
-    Ok(DaemonProbe::Ready(Client::new(lines, Box::new(writer), peer, daemon)))
+    let link = RemoteLink { place: place.clone(), process };
+    Ok(Some(RemoteConnection { lines, writer, link, daemon }))
 }
 
 /// Returns the daemon's handshake, or `None` inside when the connection ended before it; `None` when neither came in
 /// time. Skips the lines that the login of the host prints.
-async fn hello(lines: &mut Lines) -> Option<Option<DaemonHello>> {
+async fn hello(lines: &mut DaemonLines) -> Option<Option<DaemonHello>> {
     let mut deadline = Instant::now() + CONNECT_TIMEOUT;
     loop {
         let Ok(Some(line)) = timeout_at(deadline, lines.next()).await.ok()? else { return Some(None) };

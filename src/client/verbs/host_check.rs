@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::cli::{HostCheck, PageFormat};
 use crate::client::connect::{self, QUICK_TIMEOUT};
 use crate::client::context::ClientContext;
-use crate::client::on_host::named_place;
+use crate::client::fleet::named_place;
 use crate::out::CommandResult;
 use crate::protocol::{Call, Empty, Listing, RELEASE};
 

@@ -67,7 +67,7 @@ pub(super) async fn run(ctx: &ClientContext, mut args: Loop) -> CommandResult {
         if text {
             ctx.out.line(&spawn_line("spawned", &spawned.worker, max))?;
         } else {
-            ctx.out.json(&json::worker(&spawned.worker))?;
+            ctx.out.json(&json::worker(&ctx.on_host(spawned.worker)))?;
         }
         return Ok(0);
     }

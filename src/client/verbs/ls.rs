@@ -74,7 +74,7 @@ pub(super) async fn list(ctx: &ClientContext) -> Result<Vec<WorkerView>, Error> 
     for problem in &listing.problems {
         ctx.out.warn(problem);
     }
-    Ok(ctx.on_host(listing.workers))
+    Ok(listing.workers.into_iter().map(|worker| ctx.on_host(worker)).collect())
 }
 
 /// Returns the workers of this machine and of all hosts. Prints a warning for each host that does not answer.

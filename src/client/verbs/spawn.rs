@@ -123,7 +123,7 @@ pub(super) async fn print_and_follow(
     let follows = metadata.is_loop && !report.detach;
     let signals = follows.then(follow::FollowSignals::new).transpose()?;
     let printed = match report.format {
-        PageFormat::Json => ctx.out.json(&json::worker(&spawned.worker)),
+        PageFormat::Json => ctx.out.json(&json::worker(&ctx.on_host(spawned.worker.clone()))),
         PageFormat::Text => {
             let line = spawn_line(report.word, &spawned.worker, metadata.max_iterations);
             ctx.out.line(&(line + &report.note))
