@@ -47,7 +47,7 @@ pub use hooks::{
     HookAgent, HookPlace, HookScope, HooksArgs, HooksCommand, HooksStatus, PluginAgent, PluginArgs,
     PluginCommand, PluginPlace,
 };
-pub use host::{HostArgs, HostCheck, HostCommand, HostLs};
+pub use host::{HostArgs, HostCheck, HostCommand, HostInstall, HostLs};
 pub use json_errors::{requests_json, usage_error};
 pub use looping::Loop;
 pub use number::OptionLimit;

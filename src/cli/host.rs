@@ -1,5 +1,7 @@
 //! `swarm host`: remote hosts.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 use swarm_state::host::HostName;
 
@@ -20,6 +22,14 @@ here and sent as text.
 
 A host that does not answer is unreachable; its agents continue. A command for it fails with exit status 6.";
 
+/// The help of `host install` in long form and in its man page.
+const INSTALL_LONG: &str = "\
+Copy a swarm executable to a host, as ~/.local/bin/swarm.
+
+The file is this program if it needs no shared libraries, else the one of --binary. swarm asks first. The host compares \
+the hash of the copy and runs it once before it replaces an earlier swarm. Nothing else changes there: a daemon that runs \
+keeps its release until swarm daemon restart.";
+
 /// `swarm host`
 #[derive(Debug, Args)]
 pub struct HostArgs {
@@ -37,6 +47,9 @@ pub enum HostCommand {
     #[command(after_long_help = "Exit status:\n  0  The host answers, and its swarm fits.\n  \
         4  It has a swarm with another protocol.\n  6  It cannot be reached.")]
     Check(HostCheck),
+    /// Copy a swarm executable to a host
+    #[command(long_about = INSTALL_LONG)]
+    Install(HostInstall),
 }
 
 /// `swarm host ls`
@@ -55,4 +68,17 @@ pub struct HostCheck {
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
+}
+
+/// `swarm host install`
+#[derive(Debug, Args)]
+pub struct HostInstall {
+    /// Host name
+    pub name: HostName,
+    /// Executable to copy [default: this program]
+    #[arg(long, value_name = "FILE")]
+    pub binary: Option<PathBuf>,
+    /// Copy without asking
+    #[arg(short, long)]
+    pub yes: bool,
 }

@@ -206,7 +206,7 @@ fn invalid_command_lines_exit_with_2() {
         "eof",
         "wait",
         "wait --all a",
-        "wait a/b",
+        "wait a/b/c",
         "wait a --for ever",
         "wait a --timeout -1",
         "events .",

@@ -25,6 +25,7 @@ mod daemon_status;
 mod daemon_stop;
 mod events;
 mod host_check;
+mod host_install;
 mod host_ls;
 mod kill;
 mod logs;
@@ -86,6 +87,7 @@ pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult 
         Command::Host(args) => match args.command {
             HostCommand::Ls(args) => host_ls::run(ctx, &args).await,
             HostCommand::Check(args) => host_check::run(ctx, &args).await,
+            HostCommand::Install(args) => host_install::run(ctx, &args).await,
         },
         Command::Daemon(args) => run_daemon(ctx, args.command).await,
         Command::Completions(args) => completions::run(&args, ctx.out),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use swarm_state::host::{remote_line, ssh_fault, ssh_options};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -134,15 +134,32 @@ const OUTPUT_TIMEOUT: Duration = Duration::from_secs(10);
 /// # Errors
 /// When the host cannot be reached, or the command fails.
 pub(crate) async fn output(place: &Place, host: &RemoteHost, command: &str) -> Result<Vec<u8>> {
-    let (mut process, stdin, mut printed) = start(place, host, command)?;
-    drop(stdin);
+    output_of(place, host, command, vec![], OUTPUT_TIMEOUT).await
+}
+
+/// As [`output`], with `input` for the command. The whole takes at most `limit`.
+///
+/// # Errors
+/// As [`output`].
+pub(crate) async fn output_of(
+    place: &Place,
+    host: &RemoteHost,
+    command: &str,
+    input: Vec<u8>,
+    limit: Duration,
+) -> Result<Vec<u8>> {
+    let (mut process, mut stdin, mut printed) = start(place, host, command)?;
+    // The command may end before it has read all.
+    let feed = tokio::spawn(async move { stdin.write_all(&input).await });
     let mut stdout = vec![];
-    match timeout(OUTPUT_TIMEOUT, printed.read_to_end(&mut stdout)).await {
+    let read = timeout(limit, printed.read_to_end(&mut stdout)).await;
+    feed.abort();
+    match read {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => return Err(host.silent(&error.to_string())),
         Err(_) => {
             drop_shared(place, host).await;
-            return Err(host.silent(&format!("it did not answer within {} s", OUTPUT_TIMEOUT.as_secs())));
+            return Err(host.silent(&format!("it did not answer within {} s", limit.as_secs())));
         }
     }
     match process.fault(host).await {

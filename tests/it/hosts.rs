@@ -339,6 +339,27 @@ fn failures_name_the_reason_and_the_next_step() {
 }
 
 #[test]
+fn install_copies_checks_and_replaces() {
+    let hosts = Hosts::new(&["a"]);
+    let installed = hosts.host("a").dir.join("home/.local/bin/swarm");
+    let binary = hosts.world.path("built");
+    script(&binary, "echo swarm 7.0.0");
+    let install = |more: &[&str]| {
+        hosts.world.swarm(&[&["host", "install", "a", "--binary", binary.to_str().unwrap()], more].concat())
+    };
+    let _ = install(&[]).code(2).warns("add --yes");
+    assert!(!installed.exists());
+    let _ = install(&["--yes"]).ok().says("it is swarm 7.0.0");
+    assert_eq!(fs::read(&installed).unwrap(), fs::read(&binary).unwrap());
+    // A program that does not run there replaces nothing.
+    script(&binary, "exit 3");
+    let _ = install(&["--yes"]).code(6).warns("does not run on this host");
+    assert!(fs::read_to_string(&installed).unwrap().contains("7.0.0"));
+    assert_eq!(fs::read_dir(installed.parent().unwrap()).unwrap().count(), 1, "no temporary file remains");
+    let _ = hosts.swarm("host install local --yes").code(2);
+}
+
+#[test]
 fn followers_survive_a_link_that_is_cut() {
     let hosts = Hosts::new(&["a"]);
     let host = hosts.host("a");

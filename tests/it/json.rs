@@ -66,7 +66,7 @@ const VERBS: [(&str, &str); 38] = [
 const LINES: [&str; 7] = ["clean", "events", "kill", "ralph pause", "ralph resume", "send", "wait"];
 
 /// Verbs that print nothing that a program would read.
-const WITHOUT_JSON: [&str; 25] = [
+const WITHOUT_JSON: [&str; 26] = [
     "allow",
     "answer",
     "attach",
@@ -81,6 +81,7 @@ const WITHOUT_JSON: [&str; 25] = [
     "eof",
     "hooks install",
     "hooks uninstall",
+    "host install",
     "interrupt",
     "notify test",
     "plugin install",
