@@ -11,7 +11,7 @@ use crate::cli::{
 };
 use crate::error::Error;
 use crate::hosts::ssh;
-use crate::out::CommandResult;
+use crate::out::{CommandResult, set_host};
 use crate::shell::join;
 
 /// How a command runs on a host.
@@ -39,6 +39,7 @@ pub(super) async fn run(ctx: &mut ClientContext, command: Command, on: &OnHost) 
     let Some(host) = place.host() else { return verbs::run(ctx, command).await };
     match route(&command) {
         HostRoute::Connection => {
+            set_host(&host.name);
             ctx.host = Some(place);
             verbs::run(ctx, command).await
         }

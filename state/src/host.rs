@@ -139,6 +139,52 @@ pub fn remote_line(command: &str) -> String {
     format!("exec sh -c '{}'", script.replace('\'', r"'\''"))
 }
 
+/// The commands that can run on a host.
+const VERBS: [&str; 22] = [
+    "spawn",
+    "loop",
+    "ls",
+    "status",
+    "peek",
+    "logs",
+    "send",
+    "answer",
+    "allow",
+    "interrupt",
+    "eof",
+    "attach",
+    "wait",
+    "events",
+    "kill",
+    "respawn",
+    "clean",
+    "why",
+    "report",
+    "ralph",
+    "daemon",
+    "doctor",
+];
+
+/// Adds the host to each command of swarm in a text for a person: without it, a pasted command would act on a worker of
+/// the same name on this machine.
+pub fn with_host(text: &str, host: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("swarm ") {
+        let (before, command) = rest.split_at(at);
+        let after = &command["swarm ".len()..];
+        let is_word = !before.ends_with(|c: char| c.is_ascii_alphanumeric() || "-_/.".contains(c));
+        let verb = after.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default();
+        out.push_str(before);
+        out.push_str("swarm ");
+        if is_word && VERBS.contains(&verb) && !after.contains(" --on ") {
+            out.push_str(&format!("--on {host} "));
+        }
+        rest = after;
+    }
+    out + rest
+}
+
 /// Why a command over ssh failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SshFault {
@@ -257,6 +303,22 @@ mod tests {
             assert!(options.iter().any(|option| option == wanted), "{wanted}: {options:?}");
         }
         assert!(options.iter().step_by(2).all(|flag| flag == "-o"));
+    }
+
+    #[test]
+    fn commands_in_advice_name_the_host() {
+        for (text, wanted) in [
+            ("swarm kill x", "swarm --on gpu1 kill x"),
+            ("retry: swarm ls; swarm why x", "retry: swarm --on gpu1 ls; swarm --on gpu1 why x"),
+            ("`swarm ralph resume x`", "`swarm --on gpu1 ralph resume x`"),
+            ("swarm host check gpu1", "swarm host check gpu1"),
+            ("swarm daemon restart --on gpu1 now", "swarm daemon restart --on gpu1 now"),
+            ("this is swarm 0.1.0", "this is swarm 0.1.0"),
+            ("myswarm kill x, ~/.swarm kill", "myswarm kill x, ~/.swarm kill"),
+            ("swarm", "swarm"),
+        ] {
+            assert_eq!(with_host(text, "gpu1"), wanted);
+        }
     }
 
     #[test]

@@ -234,7 +234,7 @@ fn every_verb_works_on_a_host() {
     let _ = hosts.swarm("interrupt b/x").ok();
     hosts.world.until("the interrupt ends it", || (hosts.status("b/x")["status"] != "running").then_some(()));
     let _ = hosts.swarm("clean b/x").ok();
-    let _ = hosts.swarm("status b/x").code(2).warns("no worker named 'x'");
+    let _ = hosts.swarm("status b/x").code(2).warns("no worker named 'x'").warns("hint: swarm --on b ls");
     let _ = hosts.swarm("kill a/x --format json").ok();
     hosts.until_status("a/x", "killed");
     assert_eq!(hosts.status("x")["status"], "running");
@@ -424,6 +424,39 @@ fn stalled_host_keeps_its_rows_and_its_agents() {
     let ran = hosts.world.swarm(&["spawn", "--on", "any", "--name", "n", "--", "sleep", "600"]).ok();
     assert!(ran.err.contains("on host local (0 live workers)"), "{}", ran.err);
     let _ = hosts.swarm("kill n").ok();
+}
+
+#[test]
+fn silent_hosts_do_not_delay_the_table() {
+    let hosts = Hosts::new(&["a"]);
+    // The kernel accepts connections, and nobody answers them.
+    let silent: Vec<TcpListener> = (0..3).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let ssh = hosts.world.path("home/.ssh/config");
+    let mut config = fs::read_to_string(&ssh).unwrap();
+    let mut settings = "[hosts.a]\n".to_owned();
+    for (number, listener) in silent.iter().enumerate() {
+        let port = listener.local_addr().unwrap().port();
+        config = format!("Host silent{number}\n  HostName 127.0.0.1\n  Port {port}\n{config}");
+        settings += &format!("[hosts.silent{number}]\n");
+    }
+    fs::write(&ssh, config).unwrap();
+    fs::write(hosts.world.path("home/.config/swarm/config.toml"), settings).unwrap();
+    let cwd = hosts.host("a").dir.join("home/work").display().to_string();
+    let _ = hosts.swarm(&format!("spawn --on a --name x --cwd {cwd} -- sleep 600")).ok();
+    let ran = hosts.swarm("ls --all-hosts").ok();
+    assert!(ran.out.contains("a     x"), "{}{}", ran.out, ran.err);
+    for number in 0..3 {
+        assert!(ran.err.contains(&format!("silent{number} is unreachable: ")), "{}", ran.err);
+    }
+    let json = hosts.swarm("host ls --format json").ok().json();
+    let reachable: Vec<(&str, bool)> = json
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|host| (host["name"].as_str().unwrap(), host["reachable"].as_bool().unwrap()))
+        .collect();
+    let wanted = [("local", true), ("a", true), ("silent0", false), ("silent1", false), ("silent2", false)];
+    assert_eq!(reachable, wanted);
 }
 
 #[test]
