@@ -427,6 +427,26 @@ fn stalled_host_keeps_its_rows_and_its_agents() {
 }
 
 #[test]
+fn two_clients_at_once_and_a_stale_control_socket_do_no_harm() {
+    let hosts = Hosts::new(&["a"]);
+    let mut first: Vec<_> = (0..4).map(|_| hosts.world.follow(&["host", "check", "a"])).collect();
+    for client in &mut first {
+        assert_eq!(client.wait(&hosts.world), 0, "{}", client.output());
+    }
+    // The master of the shared connection dies and leaves its socket.
+    let dir = hosts.world.swarm_dir().join("ssh");
+    let socket = || fs::read_dir(&dir).unwrap().flatten().map(|entry| entry.path()).next();
+    let path = hosts.world.until("the shared connection has a socket", socket);
+    hosts.host("a").signal(Signal::SIGKILL);
+    hosts.world.until("the connection is gone", || (!path.exists()).then_some(()));
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    let _ = hosts.swarm("host check a").ok();
+    let mode = fs::metadata(&dir).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
 fn silent_hosts_do_not_delay_the_table() {
     let hosts = Hosts::new(&["a"]);
     // The kernel accepts connections, and nobody answers them.
@@ -444,8 +464,9 @@ fn silent_hosts_do_not_delay_the_table() {
     let cwd = hosts.host("a").dir.join("home/work").display().to_string();
     let _ = hosts.swarm(&format!("spawn --on a --name x --cwd {cwd} -- sleep 600")).ok();
     let ran = hosts.swarm("ls --all-hosts").ok();
-    assert!(ran.out.contains("a     x"), "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("a        x"), "{}{}", ran.out, ran.err);
     for number in 0..3 {
+        assert!(ran.out.contains(&format!("silent{number}  -     unreachable")), "{}", ran.out);
         assert!(ran.err.contains(&format!("silent{number} is unreachable: ")), "{}", ran.err);
     }
     let json = hosts.swarm("host ls --format json").ok().json();
