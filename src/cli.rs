@@ -47,7 +47,7 @@ pub use hooks::{
     HookAgent, HookPlace, HookScope, HooksArgs, HooksCommand, HooksStatus, PluginAgent, PluginArgs,
     PluginCommand, PluginPlace,
 };
-pub use host::{HostArgs, HostCheck, HostCommand, HostInstall, HostLs};
+pub use host::{Fetch, HostArgs, HostCheck, HostCommand, HostInstall, HostLs};
 pub use json_errors::{requests_json, usage_error};
 pub use looping::Loop;
 pub use number::OptionLimit;
@@ -114,7 +114,7 @@ Service:
   daemon       Manage the daemon             config         Manage the settings
   doctor       Find problems, suggest fixes  completions    Print a shell script
   demo         Run a loop in seconds         notify test    Try notifications
-  host         Manage remote hosts
+  host         Manage remote hosts           fetch          Get a branch back
 
 Options:
   -c, --config <FILE>  Settings file, read last; it overrides the others
@@ -289,6 +289,9 @@ pub enum Command {
     #[command(long_about = "Show, check and edit the settings.\n\n\
         swarm-config(5) lists the files and the keys.")]
     Config(ConfigArgs),
+    /// Fetch the branch of a worker on a remote host
+    #[command(long_about = host::FETCH_LONG)]
+    Fetch(Fetch),
     /// Manage remote hosts
     #[command(long_about = host::HOST_LONG)]
     Host(HostArgs),

@@ -14,6 +14,7 @@ use swarm_state::host::{CONNECT_TIMEOUT_SECONDS, HostName, LOCAL, SshFault};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::{Paths, SOCKET_PATH_MAX, private_dir, stand_in_dir};
 
+pub(crate) mod code;
 pub(crate) mod ssh;
 
 /// The machine of a daemon, and the paths of this machine.

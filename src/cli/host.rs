@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use swarm_state::host::HostName;
+use swarm_state::model::WorkerName;
 
 use super::format::PageFormat;
 
@@ -18,9 +19,25 @@ swarm asks for no password, accepts no host key and copies no credential.
 A command runs on a host with --on HOST, or with HOST/NAME for a worker: swarm spawn --on gpu1 -- claude, swarm peek \
 gpu1/fix. Commands that read files of a project run only on this machine. attach, ui, doctor and daemon run on the \
 host itself, through ssh. The environment of a new worker is that of a login there, plus --env; prompt files are read \
-here and sent as text.
+here and sent as text. With --worktree, swarm pushes the current commit to a repository on the host and makes the \
+worktree there; swarm fetch brings the branch back.
 
 A host that does not answer is unreachable; its agents continue. A command for it fails with exit status 6.";
+
+/// The help of `fetch` in long form and in its man page.
+pub(super) const FETCH_LONG: &str = "\
+Fetch the branch of a worker on a remote host into the repository of the current directory.
+
+The worker was started with swarm spawn --on HOST --worktree, which pushed the current commit to a repository on the \
+host. fetch brings its branch back, under the same name, and the snapshots of its iterations as refs/swarm-hosts/HOST/. \
+It fails if the branch here has other commits. Only commits travel.";
+
+/// `swarm fetch`
+#[derive(Debug, Args)]
+pub struct Fetch {
+    /// Worker, as HOST/NAME
+    pub name: WorkerName,
+}
 
 /// The help of `host install` in long form and in its man page.
 const INSTALL_LONG: &str = "\

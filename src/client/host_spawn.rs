@@ -14,7 +14,7 @@ use super::relay::HostFacts;
 use super::spawn_params::named_env;
 use crate::cli::Spawn;
 use crate::error::{Error, ErrorCode, Result};
-use crate::hosts::{Place, ssh};
+use crate::hosts::{Place, code, ssh};
 use crate::paths;
 use crate::protocol::SpawnParams;
 use crate::shell::quote;
@@ -27,6 +27,8 @@ pub(super) struct HostSpawn {
     /// The candidates on the host; relative ones are below the home directory there.
     candidates: Vec<PathBuf>,
     named: BTreeMap<String, String>,
+    /// The directory of this machine whose commit the worktree gets, and its branch.
+    code: Option<(PathBuf, String)>,
 }
 
 impl HostSpawn {
@@ -37,7 +39,11 @@ impl HostSpawn {
     pub(super) fn take(ctx: &ClientContext, args: &mut Spawn) -> Result<Option<Self>> {
         let Some(place) = ctx.host.clone() else { return Ok(None) };
         let refused = [
-            (args.worktree.worktree, "--worktree", "make the worktree on the host, and name it with --cwd"),
+            (
+                args.worktree.worktree_dir.is_some(),
+                "--worktree-dir",
+                "omit it: the host chooses the directory",
+            ),
             (args.tasks.ralph_dir.is_some(), "--ralph-dir", "start the loop on the host itself"),
             (args.gates.rooms.hidden.is_some(), "--hidden", "start the loop on the host itself"),
             (args.tmux_socket.is_some(), "--tmux-socket", "omit it: the host has a tmux server of its own"),
@@ -53,8 +59,20 @@ impl HostSpawn {
         };
         let absolute = paths::pin(&typed)
             .map_err(|e| Error::system(format!("cannot resolve '{}'", typed.display()), e))?;
+        let code = match (args.worktree.worktree, &args.name) {
+            (false, _) => None,
+            (true, None) => {
+                let error = Error::usage("--worktree with --on needs a name for the branch");
+                return Err(error.hint("--name NAME"));
+            }
+            (true, Some(name)) => {
+                let branch = args.worktree.branch.clone().unwrap_or_else(|| format!("swarm/{name}"));
+                args.worktree.branch = Some(branch.clone());
+                Some((absolute.clone(), branch))
+            }
+        };
         let candidates = candidates(&absolute, paths::home().ok().as_deref());
-        Ok(Some(Self { place, typed, candidates, named: named_env(&args.env)? }))
+        Ok(Some(Self { place, typed, candidates, named: named_env(&args.env)?, code }))
     }
 
     /// Completes the parameters with the data of the host.
@@ -74,7 +92,11 @@ impl HostSpawn {
         let text = String::from_utf8_lossy(&printed);
         let facts: HostFacts = serde_json::from_str(text.lines().next_back().unwrap_or_default())
             .map_err(|_| host.silent("it printed no valid answer"))?;
-        let Some(directory) = facts.directory else {
+        let pushed = match &self.code {
+            Some((dir, branch)) => Some(code::push(&self.place, host, dir, branch).await?),
+            None => None,
+        };
+        let Some(directory) = pushed.or(facts.directory) else {
             let message = format!("host '{}': no such directory: {}", host.name, self.typed.display());
             return Err(Error::invalid(message).hint("name one of the host: --cwd DIR"));
         };

@@ -77,7 +77,8 @@ fn route(command: &Command) -> HostRoute {
         | Command::Respawn(_)
         | Command::Clean(_)
         | Command::Why(_)
-        | Command::Report(_) => HostRoute::Connection,
+        | Command::Report(_)
+        | Command::Fetch(_) => HostRoute::Connection,
         Command::Ralph(RalphArgs { command }) => route_ralph(command),
         Command::Attach(args) => {
             let read_only = args.read_only.then_some("--read-only");

@@ -24,6 +24,7 @@ mod daemon_start;
 mod daemon_status;
 mod daemon_stop;
 mod events;
+mod fetch;
 mod host_check;
 mod host_install;
 mod host_ls;
@@ -84,6 +85,7 @@ pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult 
         Command::Notify(args) => match args.command {
             NotifyCommand::Test => notify_test::run(ctx).await,
         },
+        Command::Fetch(args) => fetch::run(ctx, &args).await,
         Command::Host(args) => match args.command {
             HostCommand::Ls(args) => host_ls::run(ctx, &args).await,
             HostCommand::Check(args) => host_check::run(ctx, &args).await,

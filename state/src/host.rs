@@ -140,7 +140,8 @@ pub fn remote_line(command: &str) -> String {
 }
 
 /// The commands that can run on a host.
-const VERBS: [&str; 22] = [
+const VERBS: [&str; 23] = [
+    "fetch",
     "spawn",
     "loop",
     "ls",

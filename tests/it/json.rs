@@ -66,7 +66,7 @@ const VERBS: [(&str, &str); 38] = [
 const LINES: [&str; 7] = ["clean", "events", "kill", "ralph pause", "ralph resume", "send", "wait"];
 
 /// Verbs that print nothing that a program would read.
-const WITHOUT_JSON: [&str; 26] = [
+const WITHOUT_JSON: [&str; 27] = [
     "allow",
     "answer",
     "attach",
@@ -79,6 +79,7 @@ const WITHOUT_JSON: [&str; 26] = [
     "daemon stop",
     "demo",
     "eof",
+    "fetch",
     "hooks install",
     "hooks uninstall",
     "host install",

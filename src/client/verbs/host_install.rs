@@ -90,7 +90,7 @@ fn is_static(bytes: &[u8]) -> bool {
         let start = u64::from_le_bytes(bytes.get(0x20..0x28)?.try_into().ok()?);
         let (size, count) = (short(0x36)?, short(0x38)?);
         let start = usize::try_from(start).ok()?;
-        let kinds = (0..count).map(|index| bytes.get(start + index * size..)?.get(..4));
+        let kinds = (0..count).map(|index| bytes.get(start.checked_add(index * size)?..)?.get(..4));
         Some(kinds.collect::<Option<Vec<_>>>()?.iter().all(|kind| *kind != PT_INTERP))
     };
     // 64 bits, and the byte order of x86-64 and ARM.
@@ -119,7 +119,7 @@ mod tests {
     fn executable_with_an_interpreter_is_not_static() {
         assert!(is_static(&elf(&[1, 2, 6])) && !is_static(&elf(&[6, 3, 1])));
         assert!(
-            !is_static(b"#!/bin/sh\n") && !is_static(&elf(&[1])[..0x50]) && !is_static(b"\x7fELF\x02\x01")
+            !is_static(b"#!/bin/sh\n") && !is_static(&elf(&[1])[..0x42]) && !is_static(b"\x7fELF\x02\x01")
         );
     }
 }
