@@ -25,7 +25,7 @@
 //! * Nothing is started before it is written down.
 //! * An unknown exit is never a success. A tmux that does not answer never means that an agent is dead.
 //! * Only [`out`] and [`ui`] print. Only [`tmux`], [`git`], [`checks`], [`sandbox`], [`wrapper`], [`demo`], [`ui`],
-//!   [`hosts`], `notify` and the client's `connect`, `attach`, `config edit` and `ralph plan` start processes. `client`
+//!   [`remote`], `notify` and the client's `connect`, `attach`, `config edit` and `ralph plan` start processes. `client`
 //!   imports none of `daemon`, `store`, `git`, `hooks` and `session`, and `protocol` does not access the disk. A test
 //!   reads the imports and holds this.
 //!
@@ -38,7 +38,7 @@
 //! * [`git`]: worktrees and snapshots
 //! * [`loops`], [`checks`]: baseline, contract and verdict of an iteration
 //! * [`hooks`], [`session`]: hooks in an agent's settings, and loops in an agent's own session
-//! * [`hosts`]: remote hosts, and the ssh that reaches them
+//! * [`remote`]: remote hosts, and the ssh that reaches them
 //! * [`sandbox`]: runs agents and checks where they see and write only what they need
 //! * `notify`: sends notifications to a command, the desktop, ntfy and a webhook
 //! * [`ralph`]: a loop as a library
@@ -72,7 +72,6 @@ mod files;
 pub mod fuzzing;
 mod git;
 pub mod hooks;
-pub mod hosts;
 mod loop_setting;
 mod loops;
 mod marks;
@@ -82,6 +81,7 @@ pub mod paths;
 pub mod procs;
 pub mod protocol;
 pub mod ralph;
+pub mod remote;
 mod runtime;
 pub mod sandbox;
 pub mod session;

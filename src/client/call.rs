@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 
 use crate::client::connect;
 use crate::error::{ErrorCode, Result};
-use crate::hosts::Place;
 use crate::protocol::Call;
+use crate::remote::Place;
 
 /// How often a call is sent before it fails.
 const MAX_ATTEMPTS: usize = 5;

@@ -18,9 +18,9 @@ use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::{Error, ErrorCode, Result};
-use crate::hosts::Place;
 use crate::paths::Paths;
 use crate::protocol::{Call, DaemonHello, MAX_LINE_BYTES, Notice, RELEASE, Request, Response, VERSION};
+use crate::remote::Place;
 
 mod lines;
 mod release;

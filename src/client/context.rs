@@ -10,10 +10,10 @@ use super::call;
 use super::connect::{self, Client, QUICK_TIMEOUT};
 use super::subscription::HOST_RETRY_TIMEOUT;
 use crate::error::{ErrorCode, Result};
-use crate::hosts::Place;
 use crate::out::Out;
 use crate::paths::Paths;
 use crate::protocol::{Call, Empty, Named, WorkerHost, WorkerView};
+use crate::remote::Place;
 
 /// The delay between two attempts to reach a remote host again.
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);

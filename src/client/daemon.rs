@@ -9,10 +9,10 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::connect::{self, Client, DaemonProbe, QUICK_TIMEOUT};
 use super::context::ClientContext;
 use crate::error::{Error, ErrorCode, Result};
-use crate::hosts::Place;
 use crate::out::{CommandResult, Failure};
 use crate::procs;
 use crate::protocol::{Call, DaemonView, Empty};
+use crate::remote::Place;
 
 /// How long a daemon may take, connection included, to answer a request to end.
 pub(super) const STOP_ANSWER_TIMEOUT: Duration = Duration::from_secs(15);

@@ -18,9 +18,9 @@ use super::spawn_params::load_settings;
 use super::worker::age;
 use crate::error::{Error, ErrorCode, Result};
 use crate::files::write_unsynced;
-use crate::hosts::{Place, find};
 use crate::paths::{Paths, private_dir};
 use crate::protocol::{Call, Empty, Listing, WorkerHost, WorkerView};
+use crate::remote::{Place, find};
 
 /// How long the hosts may take to answer, all together.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);

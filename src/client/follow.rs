@@ -15,9 +15,9 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::subscription::{DurableSubscription, is_unreachable};
 use crate::client::context::ClientContext;
 use crate::error::{Error, ErrorCode, Result};
-use crate::hosts::Place;
 use crate::out::{CommandResult, Failure};
 use crate::protocol::Spawned;
+use crate::remote::Place;
 use crate::runtime::CaughtSignals;
 
 mod machine;

@@ -14,9 +14,9 @@ use super::relay::HostFacts;
 use super::spawn_params::named_env;
 use crate::cli::Spawn;
 use crate::error::{Error, ErrorCode, Result};
-use crate::hosts::{Place, code, ssh};
 use crate::paths;
 use crate::protocol::SpawnParams;
+use crate::remote::{Place, code, ssh};
 use crate::shell::quote;
 
 /// The parts of a spawn that depend on the host.

@@ -9,9 +9,9 @@ use swarm_state::screen::printable;
 
 use super::connect::{self, Client};
 use crate::error::{Error, ErrorCode, Result};
-use crate::hosts::Place;
 use crate::out::Out;
 use crate::protocol::{Call, NextNotification, NotifyNextParams};
+use crate::remote::Place;
 
 /// How long to wait for a notification before the client asks again.
 const NEXT_TIMEOUT: Duration = Duration::from_secs(3600);

@@ -10,8 +10,8 @@ use crate::cli::{
     Command, DaemonArgs, DaemonCommand, OnHost, PageFormat, RalphArgs, RalphCommand, RalphRestore,
 };
 use crate::error::Error;
-use crate::hosts::ssh;
 use crate::out::{CommandResult, set_host};
+use crate::remote::ssh;
 use crate::shell::join;
 
 /// How a command runs on a host.

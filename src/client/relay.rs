@@ -17,9 +17,9 @@ use crate::client::connect;
 use crate::client::connect::remote::{NOBODY_STATUS, STARTING};
 use crate::client::spawn_params::own_env;
 use crate::error::{Error, Result};
-use crate::hosts::Place;
 use crate::out::{CommandResult, Out};
 use crate::paths::{Paths, home, resolve};
+use crate::remote::Place;
 use crate::runtime::block_on;
 
 /// The data of a machine that a spawn from another one needs.

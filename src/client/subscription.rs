@@ -12,8 +12,8 @@ use tokio::time::{Instant, sleep};
 
 use super::connect::{self, Client, QUICK_TIMEOUT};
 use crate::error::{Error, ErrorCode, Result};
-use crate::hosts::Place;
 use crate::protocol::{Call, Notice, Snapshot, SubscribeParams};
+use crate::remote::Place;
 
 /// How long to retry while a daemon does not answer or does not start.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(60);

@@ -9,9 +9,9 @@ use tokio::time::{Instant, timeout_at};
 use super::lines::{DaemonLines, hello_line, lines_of};
 use super::start::START_TIMEOUT;
 use crate::error::{Error, ErrorCode, Result};
-use crate::hosts::ssh::{self, RemoteFault, SshProcess};
-use crate::hosts::{Place, RemoteHost};
 use crate::protocol::{DaemonHello, RELEASE, VERSION};
+use crate::remote::ssh::{self, RemoteFault, SshProcess};
+use crate::remote::{Place, RemoteHost};
 
 /// How long ssh and the daemon may take until the handshake: twice the timeout of ssh's own connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

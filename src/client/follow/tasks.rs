@@ -12,8 +12,8 @@ use crate::client::evidence;
 use crate::client::subscription::{DurableSubscription, Update, is_unreachable};
 use crate::client::tail::OutputTail;
 use crate::error::{Error, Result};
-use crate::hosts::Place;
 use crate::protocol::{Call, Changed, Named, Notice, Report, ReportParams, Snapshot, WorkerView};
+use crate::remote::Place;
 
 /// How often the agent's output is polled.
 pub(super) const OUTPUT_POLL_INTERVAL: Duration = Duration::from_millis(500);

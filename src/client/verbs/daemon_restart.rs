@@ -9,9 +9,9 @@ use crate::client::daemon::{
     EXIT_TIMEOUT, STOP_ANSWER_TIMEOUT, end, pid_of, print_started, wait_for_exit, wait_for_exit_of,
 };
 use crate::error::{Error, Result};
-use crate::hosts::Place;
 use crate::out::CommandResult;
 use crate::protocol::{Call, DaemonHello, Empty};
+use crate::remote::Place;
 
 pub(super) async fn run(ctx: &ClientContext) -> CommandResult {
     let place = ctx.place()?;

@@ -4,9 +4,9 @@ use crate::cli::Fetch;
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::error::Error;
-use crate::hosts::code;
 use crate::out::CommandResult;
 use crate::protocol::{Call, Named, WorkerView};
+use crate::remote::code;
 
 pub(super) async fn run(ctx: &ClientContext, args: &Fetch) -> CommandResult {
     let place = ctx.place()?;

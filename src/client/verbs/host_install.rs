@@ -13,9 +13,9 @@ use crate::cli::HostInstall;
 use crate::client::context::ClientContext;
 use crate::client::fleet::named_place;
 use crate::error::{Error, ErrorCode, Result};
-use crate::hosts::ssh;
 use crate::out::{CommandResult, Out};
 use crate::paths::own_program;
+use crate::remote::ssh;
 use crate::shell::join;
 
 /// How long the copy may take.
