@@ -25,9 +25,9 @@
 //! * Nothing is started before it is written down.
 //! * An unknown exit is never a success. A tmux that does not answer never means that an agent is dead.
 //! * Only [`out`] and [`ui`] print. Only [`tmux`], [`git`], [`checks`], [`sandbox`], [`wrapper`], [`demo`], [`ui`],
-//!   [`remote`], `notify` and the client's `connect`, `attach`, `config edit` and `ralph plan` start processes. `client`
-//!   imports none of `daemon`, `store`, `git`, `hooks` and `session`, and `protocol` does not access the disk. A test
-//!   reads the imports and holds this.
+//!   [`remote`], `notify` and the client's `connect`, `attach`, `config edit` and `ralph plan` start processes.
+//!   `client` imports none of `daemon`, `store`, `git`, `hooks` and `session`, and `protocol` does not access the disk.
+//!   A test reads the imports and holds this.
 //!
 //! # Reading order
 //!
