@@ -8,7 +8,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use swarm_state::host::HostName;
 
+use crate::error::Error;
 use crate::protocol::RELEASE;
 
 mod after;
@@ -18,9 +20,11 @@ mod format;
 mod gates;
 mod hold;
 mod hooks;
+mod host;
 mod json_errors;
 mod looping;
 mod number;
+mod on;
 mod quota;
 mod ralph;
 mod ralph_resume;
@@ -47,9 +51,11 @@ pub use hooks::{
     HookAgent, HookPlace, HookScope, HooksArgs, HooksCommand, HooksStatus, PluginAgent, PluginArgs,
     PluginCommand, PluginPlace,
 };
+pub use host::{Fetch, HostArgs, HostCheck, HostCommand, HostInstall, HostLs};
 pub use json_errors::{requests_json, usage_error};
 pub use looping::Loop;
 pub use number::OptionLimit;
+pub use on::{NamedHosts, OnHost};
 pub use quota::QuotaArgs;
 pub(crate) use ralph::LOOP_KEYS;
 pub use ralph::{
@@ -82,17 +88,15 @@ Supervise coding agents in tmux, and rerun them until your checks pass.
 
 Workers (one agent in one tmux window each):
   spawn        Start an agent; with --ralph, run it in a loop
-  ls           List workers
-  status       Show a worker's state         quota          Show usage limits
+  ls           List workers                  status         Show its state
   peek         Print a worker's screen       logs           Print its output
-  send         Type text into a worker       hold           Take it over
-  answer       Answer an agent's question    release        Give it back
-  ui           Show all workers and act on them, full screen
-  attach       Open a worker's window        interrupt      Press Ctrl-C
-  wait         Wait until workers reach a state
-  events       Show events as they happen    eof            Press Ctrl-D
-  kill         Stop workers and all their processes
-  respawn      Start a worker again          allow          Let it reach a host
+  send         Type text into a worker       answer         Answer its question
+  interrupt    Press Ctrl-C in it            eof            Press Ctrl-D in it
+  hold         Take a worker over            release        Give it back
+  ui           Show all, full screen         events         Follow events
+  attach       Open a worker's window        allow          Let it reach a host
+  wait         Wait for a state              quota          Show usage limits
+  kill         Stop workers                  respawn        Start one again
   clean        Delete finished workers and their files
 
 Loops (\"ralph loops\": swarm starts the agent again, with a fresh context):
@@ -117,9 +121,11 @@ Service:
   daemon       Manage the daemon             config         Manage the settings
   doctor       Find problems, suggest fixes  completions    Print a shell script
   demo         Run a loop in seconds         notify test    Try notifications
+  host         Manage remote hosts           fetch          Get a branch back
 
 Options:
   -c, --config <FILE>  Settings file, read last; it overrides the others
+  -H, --on <HOST>      Run the command on a remote host of the settings
   -h, --help           Print help (for one command: swarm help COMMAND)
   -V, --version        Print version
 
@@ -134,13 +140,14 @@ Exit status:
        --promise also succeeds when all iterations are used and one succeeded.
   1    The command failed, or the loop failed, was killed, is lost or paused
        (see swarm-loop(1)).
-  2    Invalid command line, or unknown worker.
+  2    Invalid command line, unknown worker or unknown host.
   3    The daemon is not running (daemon status) or cannot start; or HOME is not
        set, or SWARM_DIR is not a directory or belongs to another host.
   4    The client and the running daemon use different protocols (swarm daemon
        restart).
   5    A wait timed out, or the daemon does not answer.
-  6    The sandbox of --sandbox cannot be built.
+  6    The sandbox of --sandbox cannot be built, or the remote host cannot be
+       reached.
   130  Second Ctrl-C: the command ended. The agent continues, and the loop
        pauses after it.
 
@@ -183,6 +190,16 @@ pub struct Cli {
     /// Settings file, read last; it overrides the others
     #[arg(short, long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
+
+    /// Run the command on a remote host of the settings
+    ///
+    /// HOST/NAME for a worker has the same effect. For spawn and loop, `any` is the host with the fewest live workers.
+    #[arg(short = 'H', long, value_name = "HOST", global = true, hide_short_help = true)]
+    pub on: Option<HostName>,
+
+    /// The hosts in names of workers.
+    #[arg(skip)]
+    pub named_hosts: NamedHosts,
 
     /// The command to run.
     #[command(subcommand)]
@@ -290,6 +307,12 @@ pub enum Command {
     #[command(long_about = "Show, check and edit the settings.\n\n\
         swarm-config(5) lists the files and the keys.")]
     Config(ConfigArgs),
+    /// Fetch the branch of a worker on a remote host
+    #[command(long_about = host::FETCH_LONG)]
+    Fetch(Fetch),
+    /// Manage remote hosts
+    #[command(long_about = host::HOST_LONG)]
+    Host(HostArgs),
     /// Manage notifications
     #[command(long_about = service::NOTIFY_LONG)]
     Notify(NotifyArgs),
@@ -318,8 +341,22 @@ impl Cli {
     /// # Errors
     /// The error, help or version of clap.
     pub fn from_words(words: &[OsString]) -> Result<Self, clap::Error> {
-        let matches = with_negative_values(Self::command()).try_get_matches_from(words)?;
-        Self::from_arg_matches(&matches)
+        let command = on::with_hosts(with_negative_values(Self::command()));
+        let matches = command.clone().try_get_matches_from(words)?;
+        let mut cli = Self::from_arg_matches(&matches)?;
+        cli.named_hosts = on::named_hosts(&Self::command(), &matches);
+        if let Command::Send(send) = &mut cli.command {
+            cli.named_hosts.extend(send.take_host());
+        }
+        Ok(cli)
+    }
+
+    /// The machine on which the command runs.
+    ///
+    /// # Errors
+    /// When the command line names several.
+    pub fn on_host(&self) -> Result<OnHost, Error> {
+        on::on_host(self.on.as_ref(), &self.named_hosts)
     }
 }
 

@@ -14,23 +14,27 @@
 
 use std::path::PathBuf;
 
-use crate::cli::Command;
+use crate::cli::{Command, OnHost};
 use crate::out::{CommandResult, Out};
 use crate::runtime::block_on;
 
 pub mod completion;
 pub mod connect;
+pub mod relay;
 
 mod batch;
 pub(crate) mod call;
 mod context;
 mod daemon;
 mod evidence;
+mod fleet;
 mod follow;
+mod host_spawn;
 mod json;
 pub(crate) mod list_users;
 mod new_lines;
 mod notifications;
+mod on_host;
 mod pages;
 mod ralph;
 mod report;
@@ -53,6 +57,15 @@ pub(crate) mod testing;
 /// # Errors
 /// Whatever stopped it; `main` prints it and takes the exit status from its code.
 pub fn run(command: Command, config: Option<PathBuf>, out: Out) -> CommandResult {
-    let context = context::ClientContext { out, config };
+    let context = context::ClientContext { out, config, host: None };
     block_on(verbs::run(&context, command))?
+}
+
+/// Carries out `command` on a remote host.
+///
+/// # Errors
+/// As [`run`]; when the command is for this machine only.
+pub fn run_on_host(command: Command, config: Option<PathBuf>, on: &OnHost, out: Out) -> CommandResult {
+    let mut context = context::ClientContext { out, config, host: None };
+    block_on(on_host::run(&mut context, command, on))?
 }

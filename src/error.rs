@@ -35,6 +35,8 @@ pub enum ErrorCode {
     Sandbox,
     /// swarm's directory belongs to a daemon on another host; exit 3.
     OtherHost,
+    /// A remote host cannot be reached; exit 6.
+    Unreachable,
 }
 
 impl ErrorCode {
@@ -55,7 +57,7 @@ impl ErrorCode {
             Self::NoDaemon | Self::OtherHost => 3,
             Self::Version => 4,
             Self::Timeout => 5,
-            Self::Sandbox => 6,
+            Self::Sandbox | Self::Unreachable => 6,
             Self::Invalid | Self::Exists | Self::Conflict | Self::System | Self::Internal => 1,
         }
     }

@@ -25,9 +25,9 @@
 //! * Nothing is started before it is written down.
 //! * An unknown exit is never a success. A tmux that does not answer never means that an agent is dead.
 //! * Only [`out`] and [`ui`] print. Only [`tmux`], [`git`], [`checks`], [`sandbox`], [`wrapper`], [`demo`], [`ui`],
-//!   `notify`, `hosts` and the client's `connect`, `attach`, `config edit` and `ralph plan` start processes. `client`
-//!   imports none of `daemon`, `store`, `git`, `hooks` and `session`, and `protocol` does not access the disk. A test
-//!   reads the imports and holds this.
+//!   `notify`, `hosts`, [`remote`] and the client's `connect`, `attach`, `config edit` and `ralph plan` start
+//!   processes. `client` imports none of `daemon`, `store`, `git`, `hooks` and `session`, and `protocol` does not
+//!   access the disk. A test reads the imports and holds this.
 //!
 //! # Reading order
 //!
@@ -38,6 +38,7 @@
 //! * [`git`]: worktrees and snapshots
 //! * [`loops`], [`checks`]: baseline, contract and verdict of an iteration
 //! * [`hooks`], [`session`]: hooks in an agent's settings, and loops in an agent's own session
+//! * [`remote`]: remote hosts, and the ssh that reaches them
 //! * [`sandbox`]: runs agents and checks where they see and write only what they need
 //! * `notify`: sends notifications to a command, the desktop, ntfy and a webhook
 //! * [`ralph`]: a loop as a library
@@ -84,6 +85,7 @@ pub mod paths;
 pub mod procs;
 pub mod protocol;
 pub mod ralph;
+pub mod remote;
 mod runtime;
 pub mod sandbox;
 pub mod session;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use swarm::cli::{Cli, Command, DaemonArgs, DaemonCommand, RalphArgs, RalphCommand};
+use swarm::cli::{Cli, Command, DaemonArgs, DaemonCommand, OnHost, RalphArgs, RalphCommand};
 use swarm::out::{CommandResult, Failure, Out};
 use swarm::paths::Paths;
 use swarm::settings::Settings;
@@ -26,6 +26,9 @@ fn main() -> ExitCode {
         (Some("__inside"), Some(_)) => sandbox::inside::main(&args[2..]),
         (Some("__demo-agent"), _) => demo::agent::main(),
         (Some("__stories"), _) => stories::main(Out::from_env()),
+        (Some("connect"), Some(flag)) if flag.as_encoded_bytes().starts_with(b"--") && flag != "--help" => {
+            status(client::relay::run(&args[2..], Out::from_env()), false, Out::from_env())
+        }
         // A hook is not parsed by clap: the exit status of a usage error would keep the agent from ending its turn.
         (Some("hook"), event) if event.is_none_or(|event| event != "--help" && event != "-h") => {
             hook(args.get(2..).unwrap_or_default().to_vec())
@@ -59,6 +62,11 @@ fn command_line(args: &[OsString], out: Out) -> u8 {
             }
         },
     };
+    status(result, json, out)
+}
+
+/// The exit status of a command. Prints its error.
+fn status(result: CommandResult, json: bool, out: Out) -> u8 {
     match result {
         Ok(status) => status,
         Err(Failure::ReaderGone) => 0,
@@ -78,6 +86,13 @@ fn dispatch(cli: Cli) -> CommandResult {
     if let Some(config) = cli.config.as_ref().filter(|_| !matches!(cli.command, Command::Config(_))) {
         Settings::load(&Paths::from_env()?.user_config(), Some(Path::new("swarm.toml")), Some(config))?;
     }
+    match cli.on_host()? {
+        OnHost::Local => on_this_machine(cli),
+        on => client::run_on_host(cli.command, cli.config, &on, Out::from_env()),
+    }
+}
+
+fn on_this_machine(cli: Cli) -> CommandResult {
     match cli.command {
         Command::Daemon(DaemonArgs { command: DaemonCommand::Run(run) }) => {
             daemon::run(daemon::RunOptions { ready_on_stdout: run.ready_on_stdout })?;

@@ -19,6 +19,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::error::Error;
 
 pub mod json;
+mod on_host;
+
+pub(crate) use on_host::{for_host, for_hosts, set_host};
 
 /// Why a command ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -237,7 +240,7 @@ impl Out {
     fn print_stderr(self, head: &str, text: &str) {
         self.no_progress();
         let blank = if head.is_empty() { "" } else { " " };
-        let text = text.lines().map(printable).collect::<Vec<_>>().join("\n");
+        let text = for_host(text).lines().map(printable).collect::<Vec<_>>().join("\n");
         let _ = writeln!(io::stderr().lock(), "{head}{blank}{text}");
     }
 }

@@ -26,7 +26,7 @@ pub const SOCKET_PATH_MAX: usize = 103;
 /// The hint for a place in which swarm cannot keep its files.
 pub(crate) const OWN_DIRECTORY: &str = "set SWARM_DIR to a directory that belongs to you and is writable";
 
-mod sockets;
+pub(crate) mod sockets;
 
 /// All paths below one root.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::error::Error;
 
 mod events;
+mod hold;
 mod hook;
 mod morning;
 mod notify;
@@ -23,6 +24,7 @@ mod spawn;
 mod workers;
 
 pub use events::{MissingNotices, MissingReason, Notice, Snapshot, SubscribeParams};
+pub use hold::{HeldView, HoldChanged};
 pub use hook::{HeldAnswer, HookHeard, HookNews, HookParams};
 pub use morning::{LookedParams, MorningParams, MorningView, WorkerWork};
 pub use notify::{NextNotification, NotifyNextParams};
@@ -34,8 +36,8 @@ pub use service::{DaemonStopped, DaemonView};
 pub use spawn::{RalphParams, RespawnParams, SpawnParams, Spawned, StoriesPlan};
 pub use workers::{
     AgentRequestView, AllowParams, AnswerParams, Answered, AttachView, CleanParams, ClearedSnapshots,
-    Forgotten, HeldView, HoldChanged, KillParams, Killed, Listing, RestartView, SendParams, Sent,
-    TaskListView, TmuxView, WorkerView,
+    Forgotten, KillParams, Killed, Listing, RestartView, SendParams, Sent, TaskListView, TmuxView,
+    WorkerHost, WorkerView,
 };
 
 /// The protocol version; raised only for a breaking change.

@@ -58,7 +58,6 @@
 //!
 //! [agents.codex]              # tells its tokens (with --json) and no cost: what they cost, for --max-cost
 //! input_price = 1.25          # US dollars a million tokens
-//! cached_price = 0.125        # those from the cache; as input_price when left out
 //! output_price = 10.0
 //! outage = { login = ["sign in again"] }
 //!
@@ -66,17 +65,21 @@
 //! commands = ["mytests"]
 //! config = ["mytests.ini", "pyproject.toml#tool.mytests"]
 //! tests = ["tests/**"]
+//!
+//! [hosts.gpu1]                # a machine with a daemon of its own; in the user's file alone
+//! ssh = "me@gpu1.example.org" # the name when left out
 //! ```
 //!
 //! Environment variables are not settings. A command is a list and never one string, whose meaning would depend on a
 //! shell.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use swarm_state::caps::Caps;
+use swarm_state::host::HostName;
 use swarm_state::outage::OutageKind;
 use swarm_state::profiles::Profile;
-use swarm_state::quota::QuotaAgent;
 use swarm_state::runners::Runner;
 
 use crate::error::{Error, Result};
@@ -84,6 +87,7 @@ use crate::error::{Error, Result};
 mod agents;
 mod file;
 mod guard;
+mod hosts;
 mod loops;
 mod notify;
 mod outage;
@@ -134,6 +138,8 @@ pub struct Settings {
     pub agents: Vec<Profile>,
     /// The test runners that the settings change or add.
     pub runners: Vec<Runner>,
+    /// The remote hosts, by name: the destination for ssh.
+    pub hosts: BTreeMap<HostName, String>,
     /// The existing files, in the order in which they were read.
     pub files: Vec<PathBuf>,
     /// Every key of every file, in the order in which they were read.
@@ -198,7 +204,7 @@ impl Settings {
         let file = SettingsFile::new(path, text);
         let faults = file.each(|entry| {
             entry.collect(
-                if ["agents", "runners", "quota"].contains(&entry.key) { 2 } else { 1 },
+                if ["agents", "runners", "quota", "hosts"].contains(&entry.key) { 2 } else { 1 },
                 &mut self.values,
             );
             self.read(entry, changes)
@@ -256,6 +262,8 @@ impl Settings {
                 })
             }),
             "runners" => entry.each(|row| runners::read(&mut self.runners, row)),
+            "hosts" if changes.is_project => Err(entry.fault(agents::PERSONAL)),
+            "hosts" => entry.each(|host| hosts::read(&mut self.hosts, host)),
             _ => Err(entry.unknown(&[
                 "command",
                 "ralph",
@@ -270,6 +278,7 @@ impl Settings {
                 "quota",
                 "agents",
                 "runners",
+                "hosts",
             ])),
         }
     }
@@ -318,15 +327,9 @@ pub fn keys() -> Vec<(String, Option<toml::Value>)> {
         of("daemon", DAEMON_KEYS),
         of("guard", guard::KEYS),
         of("notify", notify::KEYS),
-        quota_keys(),
+        quota::all_keys(),
     ]
     .concat()
-}
-
-/// Every key of `[quota.AGENT]`.
-fn quota_keys() -> Vec<(String, Option<toml::Value>)> {
-    let of = |agent: QuotaAgent| quota::KEYS.map(|key| (format!("quota.{}.{key}", agent.word()), None));
-    QuotaAgent::ALL.into_iter().flat_map(of).collect()
 }
 
 /// Every key of `[agents.NAME]`.
@@ -339,6 +342,11 @@ pub fn runner_keys() -> impl Iterator<Item = &'static str> {
     runners::KEYS.iter().map(|(key, _)| *key)
 }
 
+/// Every key of `[hosts.NAME]`.
+pub fn host_keys() -> impl Iterator<Item = &'static str> {
+    hosts::KEYS.into_iter()
+}
+
 /// The sections that have a key, for messages.
 fn sections_of(key: &str) -> Vec<String> {
     let keys = keys();
@@ -348,8 +356,9 @@ fn sections_of(key: &str) -> Vec<String> {
     };
     let agents = agent_keys().any(|known| known == key).then(|| "[agents.NAME]".to_owned());
     let runners = runner_keys().any(|known| known == key).then(|| "[runners.NAME]".to_owned());
+    let hosts = host_keys().any(|known| known == key).then(|| "[hosts.NAME]".to_owned());
     let mut found: Vec<String> =
-        keys.iter().filter_map(|(full, _)| section(full)).chain(agents).chain(runners).collect();
+        keys.iter().filter_map(|(full, _)| section(full)).chain(agents).chain(runners).chain(hosts).collect();
     // The long words of the top level come last.
     found.sort_by_key(|section| !section.starts_with('['));
     found

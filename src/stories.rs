@@ -173,7 +173,7 @@ impl Coordinator {
 
     async fn connect(&self) -> Result<Client> {
         loop {
-            match connect_existing(&self.paths).await {
+            match connect_existing(&(&self.paths).into()).await {
                 Ok(Some(client)) => return Ok(client),
                 Ok(None) => {}
                 Err(error) if matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Timeout) => {}

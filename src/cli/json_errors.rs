@@ -19,8 +19,9 @@ pub(super) fn options_end(args: &[OsString]) -> usize {
         return args.iter().position(|arg| arg == "--").unwrap_or(args.len());
     }
     let mut at = verb + 1;
-    while let Some(option) = args.get(at).and_then(|arg| arg.to_str()).filter(|arg| arg.starts_with("--")) {
-        let has_value = matches!(option, "--file" | "--format");
+    let is_option = |arg: &&str| arg.starts_with("--") || *arg == "-H";
+    while let Some(option) = args.get(at).and_then(|arg| arg.to_str()).filter(is_option) {
+        let has_value = matches!(option, "--file" | "--format" | "--on" | "-H");
         at += if has_value { 2 } else { 1 };
     }
     at.min(args.len())

@@ -174,7 +174,7 @@ fn a_prompt_may_begin_with_a_dash() {
 #[test]
 fn invalid_command_lines_exit_with_2() {
     for line in [
-        "spawn --name a/b -- x",
+        "spawn --name a/b/c -- x",
         "spawn --name= -- x",
         "spawn --name -rf -- x",
         "status ../x",
@@ -206,7 +206,7 @@ fn invalid_command_lines_exit_with_2() {
         "eof",
         "wait",
         "wait --all a",
-        "wait a/b",
+        "wait a/b/c",
         "wait a --for ever",
         "wait a --timeout -1",
         "events .",

@@ -103,12 +103,15 @@ fn unknown_command(args: &[OsString], error: &clap::Error) -> Option<Error> {
     Some(Error::usage(format!("unknown command '{word}'")).hint(*hint))
 }
 
-/// The position of the command among the arguments, after `--config FILE` if that comes first.
+/// The position of the command among the arguments, after `--config FILE` and `--on HOST` if they come first.
 pub(super) fn verb_index(args: &[OsString]) -> usize {
-    match args.get(1).and_then(|arg| arg.to_str()).unwrap_or_default() {
-        "-c" | "--config" => 3,
-        text if text.starts_with("--config=") => 2,
-        _ => 1,
+    let mut at = 1;
+    loop {
+        match args.get(at).and_then(|arg| arg.to_str()).unwrap_or_default() {
+            "-c" | "--config" | "-H" | "--on" => at += 2,
+            text if text.starts_with("--config=") || text.starts_with("--on=") => at += 1,
+            _ => return at,
+        }
     }
 }
 

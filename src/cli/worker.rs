@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use swarm_state::host::{HostName, split_worker};
 use swarm_state::model::{Status, WorkerName};
 
 use super::format::{Format, PageFormat, StatusFormat};
@@ -123,6 +124,9 @@ Status:
 A worker with one of the first five statuses is live; a done, failed or killed one is finished. The option --all of \
 kill and wait selects live workers and paused loops, the one of send live workers, the one of clean finished ones.
 
+With --all-hosts, all hosts of the settings are asked at once. After one second, a host that has not answered shows \
+the workers of its last answer, marked `unreachable for 4m`. Their agents continue.
+
 WHY is the cause of the status in a few words. On a terminal of 120 columns or more, IN ITER is the time since the \
 current iteration started, and COST is what the loop has cost so far. `swarm status NAME` shows the reason of a status.")]
 pub struct Ls {
@@ -135,6 +139,9 @@ pub struct Ls {
     /// Only workers with this label (repeatable: all must match)
     #[arg(long, value_name = "TAG")]
     pub tag: Vec<String>,
+    /// Also list the workers of all remote hosts
+    #[arg(long, conflicts_with = "on")]
+    pub all_hosts: bool,
     /// Show the table until Ctrl-C, and update it every 2 seconds
     #[arg(long, conflicts_with = "format")]
     pub watch: bool,
@@ -240,6 +247,15 @@ pub struct Send {
     /// Output format; json prints one object per worker and line
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
+}
+
+impl Send {
+    /// Removes the host from `HOST/NAME` and returns it. With --all, the first word is text.
+    pub(super) fn take_host(&mut self) -> Option<Option<HostName>> {
+        let (host, name) = split_worker(self.name.as_ref().filter(|_| !self.all)?).ok()?;
+        self.name = Some(name.to_string());
+        Some(host)
+    }
 }
 
 /// Every verb whose only argument is a worker.

@@ -41,6 +41,9 @@ pub(super) async fn names(
 /// The daemon accepts a limited number of clients; this leaves places for others.
 const MAX_PARALLEL_CALLS: usize = 64;
 
+/// sshd accepts ten sessions in one connection by default.
+const MAX_HOST_CALLS: usize = 4;
+
 /// Makes the calls in parallel, each on its own connection and with the timeout `limit`. Returns the answers in the
 /// order of the calls.
 pub(super) async fn call_each<T>(
@@ -51,15 +54,16 @@ pub(super) async fn call_each<T>(
 where
     T: serde::de::DeserializeOwned + Send + 'static,
 {
-    let paths = ctx.paths()?;
+    let place = ctx.place()?;
     let mut tasks = JoinSet::new();
-    let permits = Arc::new(Semaphore::new(MAX_PARALLEL_CALLS));
+    let at_once = if place.host().is_some() { MAX_HOST_CALLS } else { MAX_PARALLEL_CALLS };
+    let permits = Arc::new(Semaphore::new(at_once));
     for (index, (name, call)) in calls.enumerate() {
-        let (paths, permits) = (paths.clone(), permits.clone());
+        let (place, permits) = (place.clone(), permits.clone());
         tasks.spawn(async move {
             // The semaphore is never closed.
             let _permit = permits.acquire().await;
-            (index, name, call::call(&paths, &call, limit).await)
+            (index, name, call::call(&place, &call, limit).await)
         });
     }
     let mut answers = Vec::new();

@@ -11,20 +11,20 @@ use serde::de::DeserializeOwned;
 
 use crate::client::connect;
 use crate::error::{ErrorCode, Result};
-use crate::paths::Paths;
 use crate::protocol::Call;
+use crate::remote::Place;
 
 /// How often a call is sent before it fails.
 const MAX_ATTEMPTS: usize = 5;
 
 /// Makes a call. When the daemon dies before it answers, an idempotent call is sent to the next daemon.
-pub(super) async fn call<T: DeserializeOwned>(paths: &Paths, request: &Call, limit: Duration) -> Result<T> {
+pub(super) async fn call<T: DeserializeOwned>(place: &Place, request: &Call, limit: Duration) -> Result<T> {
     let mut attempts = 1;
     loop {
-        let answer = connect::connect(paths).await?.call(request, limit).await;
+        let answer = connect::connect(place).await?.call(request, limit).await;
         match answer {
             Err(error)
-                if error.code == ErrorCode::NoDaemon
+                if matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Unreachable)
                     && request.is_repeatable()
                     && attempts < MAX_ATTEMPTS =>
             {

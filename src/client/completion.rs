@@ -100,7 +100,7 @@ fn candidates(values: impl Iterator<Item = impl Into<OsString>>) -> Vec<Completi
 /// The workers of a running daemon; none if it does not answer.
 fn workers() -> Vec<WorkerView> {
     let listing = async {
-        let mut client = connect_existing(&Paths::from_env().ok()?).await.ok()??;
+        let mut client = connect_existing(&(&Paths::from_env().ok()?).into()).await.ok()??;
         client.call::<Listing>(&Call::Ls(Empty {}), ANSWER_TIMEOUT).await.ok()
     };
     let listing = block_on(async { timeout(ANSWER_TIMEOUT, listing).await.ok().flatten() });

@@ -2,7 +2,7 @@
 //!
 //! [`probe`] distinguishes three cases: the daemon is ready, it has another protocol version, or no daemon runs.
 //! [`connect`] starts it in the last case. Two clients that do so at the same time both succeed: the daemon's lock
-//! admits one daemon, and the other client connects to that one.
+//! admits one daemon, and the other client connects to that one. The daemon of a remote host is reached through ssh.
 //!
 //! Every call has a timeout and every line a maximum length, so that a command never hangs on a stuck daemon. Used by
 //! the verbs and `doctor`.
@@ -13,22 +13,22 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
-use crate::protocol::{
-    Call, ClientHello, DaemonHello, MAX_LINE_BYTES, Notice, RELEASE, Request, Response, VERSION,
-};
+use crate::protocol::{Call, DaemonHello, MAX_LINE_BYTES, Notice, RELEASE, Request, Response, VERSION};
+use crate::remote::Place;
 
 mod lines;
 mod release;
+pub(crate) mod remote;
 mod start;
 
-use lines::LineReader;
+use lines::{DaemonLines, hello_line, lines_of};
+use remote::{RemoteConnection, RemoteLink};
 use start::{START_TIMEOUT, start};
 
 /// How long the daemon may take for an answer from memory.
@@ -52,19 +52,41 @@ pub enum DaemonProbe {
 
 /// A connection after the handshake.
 pub struct Client {
-    lines: LineReader<BufReader<OwnedReadHalf>>,
-    writer: OwnedWriteHalf,
+    lines: DaemonLines,
+    writer: Box<dyn AsyncWrite + Send + Sync + Unpin>,
     next_id: u64,
-    log: PathBuf,
+    peer: Peer,
     /// The daemon's handshake.
     pub daemon: DaemonHello,
 }
 
-/// Connects to the socket of `paths` and exchanges the handshake.
+/// The other side of a connection, for messages.
+enum Peer {
+    /// A daemon on this machine, with this log.
+    Local(PathBuf),
+    /// A daemon on a remote host.
+    Remote(Box<RemoteLink>),
+}
+
+/// Connects to the daemon of `place` and exchanges the handshake.
 ///
 /// # Errors
-/// When something listens on the socket and does not answer as a daemon does.
-pub async fn probe(paths: &Paths) -> Result<DaemonProbe> {
+/// When something listens on the socket and does not answer as a daemon does; [`ErrorCode::Unreachable`].
+pub async fn probe(place: &Place) -> Result<DaemonProbe> {
+    match place.host() {
+        Some(host) => Ok(of_remote(remote::open(place, host, false).await?)),
+        None => probe_socket(place).await,
+    }
+}
+
+fn of_remote(connection: Option<RemoteConnection>) -> DaemonProbe {
+    let Some(RemoteConnection { lines, writer, link, daemon }) = connection else {
+        return DaemonProbe::Nobody;
+    };
+    DaemonProbe::Ready(Client::new(lines, Box::new(writer), Peer::Remote(Box::new(link)), daemon))
+}
+
+async fn probe_socket(paths: &Paths) -> Result<DaemonProbe> {
     if crate::sandbox::is_inside(paths) {
         let message = "this is the sandbox of a worker, in which only swarm hook reaches the daemon";
         return Err(Error::new(ErrorCode::NoDaemon, message).hint("run the command outside of the sandbox"));
@@ -87,12 +109,9 @@ pub async fn probe(paths: &Paths) -> Result<DaemonProbe> {
     };
     let peer = stream.peer_cred().ok().and_then(|peer| u32::try_from(peer.pid()?).ok());
     let (reader, mut writer) = stream.into_split();
-    let mut lines = LineReader::new(BufReader::new(reader));
-    let hello = ClientHello { swarm: VERSION, client: RELEASE.to_owned() };
+    let mut lines = lines_of(reader);
     let exchange = async {
-        let mut line = serde_json::to_vec(&hello).map_err(std::io::Error::other)?;
-        line.push(b'\n');
-        writer.write_all(&line).await?;
+        writer.write_all(&hello_line()).await?;
         lines.next().await
     };
     let answer = match timeout(HELLO_TIMEOUT, exchange).await {
@@ -110,7 +129,8 @@ pub async fn probe(paths: &Paths) -> Result<DaemonProbe> {
     if daemon.swarm != VERSION {
         return Ok(DaemonProbe::WrongVersion(daemon));
     }
-    Ok(DaemonProbe::Ready(Client { lines, writer, next_id: 1, log: paths.daemon_log(), daemon }))
+    let peer = Peer::Local(paths.daemon_log());
+    Ok(DaemonProbe::Ready(Client::new(lines, Box::new(writer), peer, daemon)))
 }
 
 fn is_hang_up(kind: ErrorKind) -> bool {
@@ -147,8 +167,8 @@ pub fn wrong_version(daemon: &DaemonHello) -> Error {
 ///
 /// # Errors
 /// When the daemon does not answer or has another protocol version.
-pub async fn connect_existing(paths: &Paths) -> Result<Option<Client>> {
-    match probe(paths).await? {
+pub async fn connect_existing(place: &Place) -> Result<Option<Client>> {
+    match probe(place).await? {
         DaemonProbe::Ready(client) => Ok(Some(client)),
         DaemonProbe::WrongVersion(daemon) => Err(wrong_version(&daemon)),
         DaemonProbe::Nobody => Ok(None),
@@ -159,30 +179,36 @@ pub async fn connect_existing(paths: &Paths) -> Result<Option<Client>> {
 ///
 /// # Errors
 /// As [`connect_existing`], and [`ErrorCode::NoDaemon`] when it does not start.
-pub async fn connect(paths: &Paths) -> Result<Client> {
-    Ok(connect_or_start(paths).await?.0)
+pub async fn connect(place: &Place) -> Result<Client> {
+    Ok(connect_or_start(place).await?.0)
 }
 
 /// As [`connect`]; also returns whether this call started the daemon.
 ///
 /// # Errors
 /// As [`connect`].
-pub async fn connect_or_start(paths: &Paths) -> Result<(Client, bool)> {
+pub async fn connect_or_start(place: &Place) -> Result<(Client, bool)> {
+    if let Some(host) = place.host() {
+        return match of_remote(remote::open(place, host, true).await?) {
+            DaemonProbe::Ready(client) => Ok((client, false)),
+            DaemonProbe::Nobody | DaemonProbe::WrongVersion(_) => Err(host.silent("its daemon ends")),
+        };
+    }
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
-        if let Some(client) = connect_existing(paths).await? {
-            release::report(paths, &client.daemon);
+        if let Some(client) = connect_existing(place).await? {
+            release::report(place, &client.daemon);
             return Ok((client, false));
         }
-        let failed = match start(paths).await {
-            Ok(()) => match connect_existing(paths).await? {
+        let failed = match start(place).await {
+            Ok(()) => match connect_existing(place).await? {
                 Some(client) => return Ok((client, true)),
                 None => Error::new(ErrorCode::NoDaemon, "the daemon started and is gone").into(),
             },
             Err(failed) => failed,
         };
         // Another client may be starting a daemon, or an old daemon may be ending.
-        if let Some(client) = connect_existing(paths).await? {
+        if let Some(client) = connect_existing(place).await? {
             return Ok((client, false));
         }
         if !failed.is_running_already || Instant::now() >= deadline {
@@ -193,6 +219,15 @@ pub async fn connect_or_start(paths: &Paths) -> Result<(Client, bool)> {
 }
 
 impl Client {
+    fn new(
+        lines: DaemonLines,
+        writer: Box<dyn AsyncWrite + Send + Sync + Unpin>,
+        peer: Peer,
+        daemon: DaemonHello,
+    ) -> Self {
+        Self { lines, writer, next_id: 1, peer, daemon }
+    }
+
     /// Sends a call and waits for the answer, at most `limit`.
     ///
     /// # Errors
@@ -211,10 +246,11 @@ impl Client {
                 }
             }
         };
-        let response = timeout(limit, answer).await.map_err(|_| {
-            let message = format!("the daemon did not answer `{method}` within {} s", limit.as_secs());
-            Error::new(ErrorCode::Timeout, message).hint(format!("its log is {}", self.log.display()))
-        })??;
+        let response = match timeout(limit, answer).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(self.broken(error).await),
+            Err(_) => return Err(self.no_answer(&method, limit).await),
+        };
         match (response.ok, response.err) {
             (_, Some(error)) => Err(error),
             (ok, None) => serde_json::from_value(ok.unwrap_or(Value::Null)).map_err(|e| bad_answer(&e)),
@@ -227,13 +263,33 @@ impl Client {
     /// [`ErrorCode::NoDaemon`] when the connection ended.
     pub async fn notice(&mut self) -> Result<Notice> {
         loop {
-            let response = self.response().await?;
+            let response = match self.response().await {
+                Ok(response) => response,
+                Err(error) => return Err(self.broken(error).await),
+            };
             if let Some(notice) = response.notice {
                 return Ok(notice);
             }
             if let Some(error) = response.err {
                 return Err(error);
             }
+        }
+    }
+
+    /// The error of a connection that ended. The link to a remote host may be the reason.
+    async fn broken(&mut self, error: Error) -> Error {
+        match &mut self.peer {
+            Peer::Remote(link) if error.code == ErrorCode::NoDaemon => link.fault().await.unwrap_or(error),
+            Peer::Local(_) | Peer::Remote(_) => error,
+        }
+    }
+
+    async fn no_answer(&self, method: &str, limit: Duration) -> Error {
+        let message = format!("the daemon did not answer `{method}` within {} s", limit.as_secs());
+        let error = Error::new(ErrorCode::Timeout, message);
+        match &self.peer {
+            Peer::Local(log) => error.hint(format!("its log is {}", log.display())),
+            Peer::Remote(link) => link.no_answer(method, limit).await.unwrap_or(error),
         }
     }
 

@@ -10,9 +10,9 @@ use super::connect::{self, Client, DaemonProbe, QUICK_TIMEOUT};
 use super::context::ClientContext;
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::{CommandResult, Failure};
-use crate::paths::Paths;
 use crate::procs;
 use crate::protocol::{Call, DaemonView, Empty};
+use crate::remote::Place;
 
 /// How long a daemon may take, connection included, to answer a request to end.
 pub(super) const STOP_ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
@@ -41,7 +41,7 @@ pub(super) fn print_paused(ctx: &ClientContext, paused: &[String]) -> Result<(),
 
 /// Requests that a daemon ends. The error for a daemon that hangs has a hint how to kill it.
 pub(super) async fn end<T: DeserializeOwned>(
-    paths: &Paths,
+    place: &Place,
     client: &mut Client,
     call: &Call,
     deadline: Instant,
@@ -49,30 +49,30 @@ pub(super) async fn end<T: DeserializeOwned>(
     let pid = client.daemon.pid;
     let answer = client.call(call, deadline.saturating_duration_since(Instant::now())).await;
     answer.map_err(|error| match error.code {
-        ErrorCode::Timeout => error.hint(connect::kill_hint(&paths.daemon_log(), pid)),
+        ErrorCode::Timeout => error.hint(connect::kill_hint(&place.daemon_log(), pid)),
         _ => error,
     })
 }
 
 /// Waits until the daemon has closed the connection, released its socket and exited.
-pub(super) async fn wait_for_exit(paths: &Paths, client: Client) -> Result<()> {
+pub(super) async fn wait_for_exit(place: &Place, client: Client) -> Result<()> {
     let deadline = Instant::now() + EXIT_TIMEOUT;
     let pid = client.daemon.pid;
     let _ = timeout_at(deadline, client.hang_up()).await;
-    wait_for_exit_of(paths, pid, deadline).await
+    wait_for_exit_of(place, pid, deadline).await
 }
 
-pub(super) async fn wait_for_exit_of(paths: &Paths, pid: u32, deadline: Instant) -> Result<()> {
+pub(super) async fn wait_for_exit_of(place: &Place, pid: u32, deadline: Instant) -> Result<()> {
     loop {
         // A zombie has released everything; its parent may take seconds to collect it.
         let is_alive = pid_of(pid).is_some_and(|pid| procs::is_alive(pid.as_raw()));
-        let left = !matches!(connect::probe(paths).await, Ok(DaemonProbe::Ready(c)) if c.daemon.pid == pid);
+        let left = !matches!(connect::probe(place).await, Ok(DaemonProbe::Ready(c)) if c.daemon.pid == pid);
         if left && !is_alive {
             return Ok(());
         }
         if Instant::now() >= deadline {
             let message = format!("the daemon (pid {pid}) has not ended after {} s", EXIT_TIMEOUT.as_secs());
-            let hint = connect::kill_hint(&paths.daemon_log(), pid);
+            let hint = connect::kill_hint(&place.daemon_log(), pid);
             return Err(Error::new(ErrorCode::Timeout, message).hint(hint));
         }
         sleep(Duration::from_millis(20)).await;

@@ -16,8 +16,8 @@ use super::subscription::{DurableSubscription, is_unreachable};
 use crate::client::context::ClientContext;
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::{CommandResult, Failure};
-use crate::paths::Paths;
 use crate::protocol::Spawned;
+use crate::remote::Place;
 use crate::runtime::CaughtSignals;
 
 mod machine;
@@ -144,7 +144,7 @@ impl ProgressLine {
     fn update(
         &mut self,
         input: &FollowInput,
-        paths: &Paths,
+        place: &Place,
         name: &str,
         events: &UnboundedSender<FollowEvent>,
     ) {
@@ -152,7 +152,7 @@ impl ProgressLine {
         match input {
             FollowInput::Event(FollowEvent::Notice(notice)) if notice.worker == name => {
                 if line.notice(notice) {
-                    tokio::spawn(ask_spent(paths.clone(), name.to_owned(), events.clone()));
+                    tokio::spawn(ask_spent(place.clone(), name.to_owned(), events.clone()));
                 }
             }
             FollowInput::Event(FollowEvent::Spent(dollars)) => line.spent(*dollars),
@@ -171,22 +171,22 @@ async fn follow(
     options: FollowOptions,
     mut signals: FollowSignals,
 ) -> Result<FollowResult, Failure> {
-    let paths = ctx.paths()?;
+    let place = ctx.place()?;
     let name = spawned.worker.name.clone();
     let mut machine = Machine::new(&spawned.worker, spawned.seq);
     let mut asked = None;
     let mut progress_line = ProgressLine::new(ctx, spawned, options);
     let (send, mut events) = unbounded_channel();
-    let subscription = DurableSubscription::of_known_worker(paths.clone(), name.clone(), spawned.seq);
-    tokio::spawn(listen(subscription, paths.clone(), send.clone()));
+    let subscription = DurableSubscription::of_known_worker(place.clone(), name.clone(), spawned.seq);
+    tokio::spawn(listen(subscription, place.clone(), send.clone()));
     if options.stream {
-        tokio::spawn(watch(paths.clone(), name.clone(), send.clone()));
+        tokio::spawn(watch(place.clone(), name.clone(), send.clone()));
     }
     let say = |line: &str| options.lines.say(ctx, line);
     loop {
         progress_line.draw(ctx);
         let input = next(&mut events, &mut signals, &machine, progress_line.line.is_some()).await;
-        progress_line.update(&input, &paths, &name, &send);
+        progress_line.update(&input, &place, &name, &send);
         let acts = match input {
             FollowInput::Tick | FollowInput::Event(FollowEvent::Spent(_)) => vec![],
             FollowInput::HangUp => return Ok(FollowResult::of(129)),
@@ -216,7 +216,7 @@ async fn follow(
                 FollowAction::Print(line) => say(&printable(&line))?,
                 FollowAction::Note(note) => ctx.out.note(&note),
                 FollowAction::Pause => {
-                    asked = Some(tokio::spawn(pause(paths.clone(), name.clone(), send.clone())))
+                    asked = Some(tokio::spawn(pause(place.clone(), name.clone(), send.clone())))
                 }
                 FollowAction::End(end) => {
                     wait_for_pause(ctx, &name, asked.take()).await;

@@ -39,6 +39,7 @@ pub(super) fn worker(view: &WorkerView) -> Value {
     };
     json!({
         "name": view.name,
+        "host": view.host.as_ref().map(|host| &host.name),
         "status": view.status,
         "reason": view.reason,
         "cause": view.cause.as_ref().map(cause),

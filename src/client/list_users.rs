@@ -30,7 +30,11 @@ pub(crate) enum ListChange {
 pub(crate) async fn refuse_used_list(place: &TaskDir, change: ListChange) -> Result<Option<String>> {
     let paths = Paths::from_env()?;
     let has_records = paths.workers_dir().read_dir().is_ok_and(|mut entries| entries.next().is_some());
-    let client = if has_records { Some(connect(&paths).await?) } else { connect_existing(&paths).await? };
+    let client = if has_records {
+        Some(connect(&(&paths).into()).await?)
+    } else {
+        connect_existing(&(&paths).into()).await?
+    };
     let mut warning = None;
     if let Some(mut client) = client {
         let listing: Listing = client.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;

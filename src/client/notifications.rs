@@ -10,8 +10,8 @@ use swarm_state::screen::printable;
 use super::connect::{self, Client};
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::Out;
-use crate::paths::Paths;
 use crate::protocol::{Call, NextNotification, NotifyNextParams};
+use crate::remote::Place;
 
 /// How long to wait for a notification before the client asks again.
 const NEXT_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -23,7 +23,7 @@ const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// When standard output is not a terminal.
-pub(super) fn show(paths: Paths, out: Out) -> Result<()> {
+pub(super) fn show(place: Place, out: Out) -> Result<()> {
     if !Out::is_terminal() {
         return Err(Error::usage("--notify needs a terminal as standard output"));
     }
@@ -31,7 +31,7 @@ pub(super) fn show(paths: Paths, out: Out) -> Result<()> {
     tokio::spawn(async move {
         let (mut client, mut after) = (None, None);
         loop {
-            match next(&paths, &mut client, &mut after).await {
+            match next(&place, &mut client, &mut after).await {
                 // The command itself handles a terminal that is gone.
                 Ok(Some(message)) => drop(out.raw(&terminal.sequence(&message))),
                 Ok(None) => {}
@@ -46,14 +46,14 @@ pub(super) fn show(paths: Paths, out: Out) -> Result<()> {
 }
 
 async fn next(
-    paths: &Paths,
+    place: &Place,
     client: &mut Option<Client>,
     after: &mut Option<u64>,
 ) -> Result<Option<Notification>> {
     let client = match client {
         Some(client) => client,
         None => {
-            let connected = connect::connect_existing(paths).await?;
+            let connected = connect::connect_existing(place).await?;
             let absent = || Error::new(ErrorCode::NoDaemon, "the daemon is not running");
             client.insert(connected.ok_or_else(absent)?)
         }

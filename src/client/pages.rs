@@ -80,7 +80,7 @@ impl JoinedPages {
 }
 
 pub(super) fn is_disconnected(error: &Error) -> bool {
-    error.code == ErrorCode::NoDaemon
+    matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Unreachable)
 }
 
 /// Returns the worker's view; `None` when the worker no longer exists. Starts the daemon when it was killed.
@@ -92,7 +92,7 @@ pub(super) async fn worker_status(
     let call = Call::Status(Named { name: name.to_owned() });
     let mut answer = client.call(&call, QUICK_TIMEOUT).await;
     if answer.as_ref().is_err_and(is_disconnected) {
-        *client = ctx.connect().await?;
+        *client = ctx.reconnect().await?;
         answer = client.call(&call, QUICK_TIMEOUT).await;
     }
     match answer {

@@ -47,7 +47,7 @@ const ONE_SHOT_INACTIVITY_SECONDS: u64 = 1800;
 const RALPH_DIR_ITERATIONS: u32 = 15;
 
 pub(super) fn load_settings(ctx: &ClientContext) -> Result<Settings> {
-    let user = ctx.paths()?.user_config();
+    let user = ctx.place()?.user_config();
     Settings::load(&user, Some(Path::new("swarm.toml")), ctx.config.as_deref())
 }
 

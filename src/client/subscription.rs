@@ -2,8 +2,8 @@
 //!
 //! When the connection breaks, the subscription is made again after the last notice that was received. A daemon that
 //! was killed is started again for it. A daemon that was stopped on purpose is not, but it gets the time of a restart.
-//! The socket tells the two cases apart: only a daemon that ends in order removes it. Deliberately absent: what the
-//! notices mean.
+//! The socket tells the two cases apart: only a daemon that ends in order removes it. A link to a remote host that was
+//! cut is made again for ten minutes. Deliberately absent: what the notices mean.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,11 +12,14 @@ use tokio::time::{Instant, sleep};
 
 use super::connect::{self, Client, QUICK_TIMEOUT};
 use crate::error::{Error, ErrorCode, Result};
-use crate::paths::Paths;
 use crate::protocol::{Call, Notice, Snapshot, SubscribeParams};
+use crate::remote::Place;
 
 /// How long to retry while a daemon does not answer or does not start.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The same for a remote host: a laptop sleeps, a host restarts, and a link comes back.
+pub(super) const HOST_RETRY_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// How long to wait for the next daemon after one that ended in order.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(10);
@@ -39,7 +42,7 @@ pub(super) enum Update {
 
 /// A subscription that outlives its connection.
 pub(super) struct DurableSubscription {
-    paths: Paths,
+    place: Place,
     worker: Option<String>,
     since: Option<u64>,
     client: Option<Client>,
@@ -50,21 +53,21 @@ pub(super) struct DurableSubscription {
 impl DurableSubscription {
     /// Subscribes to a single named worker, else to all, after the notice `since` or from now on. The first connection
     /// is not retried.
-    pub(super) fn new(paths: Paths, names: &BTreeSet<&str>, since: Option<u64>) -> Self {
+    pub(super) fn new(place: Place, names: &BTreeSet<&str>, since: Option<u64>) -> Self {
         let worker = names.first().filter(|_| names.len() == 1).map(|name| (*name).to_owned());
-        Self { paths, worker, since, client: None, retries: false }
+        Self { place, worker, since, client: None, retries: false }
     }
 
     /// Subscribes to a worker that a daemon has just reported, and retries the first connection too.
-    pub(super) fn of_known_worker(paths: Paths, worker: String, since: u64) -> Self {
-        Self { paths, worker: Some(worker), since: Some(since), client: None, retries: true }
+    pub(super) fn of_known_worker(place: Place, worker: String, since: u64) -> Self {
+        Self { place, worker: Some(worker), since: Some(since), client: None, retries: true }
     }
 
     /// Returns the next update. The first one is a snapshot. Must not be canceled while it reconnects.
     ///
     /// # Errors
     /// [`ErrorCode::NotFound`] when the worker does not exist, or no longer; [`ErrorCode::NoDaemon`] or
-    /// [`ErrorCode::Timeout`] when no daemon can be reached.
+    /// [`ErrorCode::Timeout`] when no daemon can be reached; [`ErrorCode::Unreachable`] for a remote host.
     pub(super) async fn next(&mut self) -> Result<Update> {
         if let Some(client) = &mut self.client {
             match client.notice().await {
@@ -90,7 +93,7 @@ impl DurableSubscription {
     }
 
     async fn connect(&mut self) -> Result<Snapshot> {
-        let mut client = connect::connect(&self.paths).await?;
+        let mut client = connect::connect(&self.place).await?;
         let call = Call::Subscribe(SubscribeParams { worker: self.worker.clone(), since: self.since });
         let snapshot = client.call(&call, QUICK_TIMEOUT).await?;
         self.client = Some(client);
@@ -102,11 +105,15 @@ impl DurableSubscription {
         let start = Instant::now();
         let mut delay = SETTLE_DELAY;
         loop {
-            if !self.paths.socket().exists() && !self.is_restarted().await {
+            let (was_stopped, limit) = match self.place.host() {
+                None => (!self.place.socket().exists(), RETRY_TIMEOUT),
+                Some(_) => (self.is_stopped_there().await, HOST_RETRY_TIMEOUT),
+            };
+            if was_stopped && !self.is_restarted().await {
                 return Ok(None);
             }
             match self.connect().await {
-                Err(error) if is_unreachable(&error) && start.elapsed() < RETRY_TIMEOUT => {}
+                Err(error) if is_unreachable(&error) && start.elapsed() < limit => {}
                 outcome => return outcome.map(Some),
             }
             sleep(delay).await;
@@ -114,11 +121,17 @@ impl DurableSubscription {
         }
     }
 
+    /// Whether a remote host answers and runs no daemon. One that was killed is started by the host's service manager
+    /// or by the next command, and not by a client that only follows.
+    async fn is_stopped_there(&self) -> bool {
+        matches!(connect::connect_existing(&self.place).await, Ok(None))
+    }
+
     /// Waits until somebody else has started a daemon.
     async fn is_restarted(&self) -> bool {
         let deadline = Instant::now() + RESTART_TIMEOUT;
         while Instant::now() < deadline {
-            if matches!(connect::connect_existing(&self.paths).await, Ok(Some(_))) {
+            if matches!(connect::connect_existing(&self.place).await, Ok(Some(_))) {
                 return true;
             }
             sleep(SETTLE_DELAY).await;
@@ -147,5 +160,5 @@ pub(super) fn daemon_stopped() -> Error {
 
 /// Whether the daemon was not there, or did not answer in time.
 pub(super) fn is_unreachable(error: &Error) -> bool {
-    matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Timeout)
+    matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Timeout | ErrorCode::Unreachable)
 }

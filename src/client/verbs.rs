@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use swarm_state::model::WorkerName;
 
-use crate::cli::{Command, ConfigCommand, DaemonCommand, NotifyCommand, RalphCommand};
+use crate::cli::{Command, ConfigCommand, DaemonCommand, HostCommand, NotifyCommand, RalphCommand};
 use crate::client::connect::{QUICK_TIMEOUT, SLOW_TIMEOUT};
 use crate::client::context::ClientContext;
 use crate::error::{Error, ErrorCode};
@@ -25,7 +25,11 @@ mod daemon_status;
 mod daemon_stop;
 mod daemon_take_over;
 mod events;
+mod fetch;
 mod hold;
+mod host_check;
+mod host_install;
+mod host_ls;
 mod kill;
 mod logs;
 mod r#loop;
@@ -87,6 +91,12 @@ pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult 
         Command::Config(args) => run_config(ctx, args.command),
         Command::Notify(args) => match args.command {
             NotifyCommand::Test => notify_test::run(ctx).await,
+        },
+        Command::Fetch(args) => fetch::run(ctx, &args).await,
+        Command::Host(args) => match args.command {
+            HostCommand::Ls(args) => host_ls::run(ctx, &args).await,
+            HostCommand::Check(args) => host_check::run(ctx, &args).await,
+            HostCommand::Install(args) => host_install::run(ctx, &args).await,
         },
         Command::Daemon(args) => run_daemon(ctx, args.command).await,
         Command::Completions(args) => completions::run(&args, ctx.out),

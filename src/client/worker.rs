@@ -8,6 +8,14 @@ use swarm_state::screen::printable;
 
 use crate::protocol::{TaskListView, WorkerView};
 
+/// The worker's name on any machine: `gpu1/fix`, and `fix` on this one.
+pub(super) fn full_name(worker: &WorkerView) -> String {
+    match &worker.host {
+        Some(host) => format!("{}/{}", host.name, worker.name),
+        None => worker.name.clone(),
+    }
+}
+
 /// Whether `worker` is a loop.
 pub(crate) fn is_loop(worker: &WorkerView) -> bool {
     worker.metadata().is_loop

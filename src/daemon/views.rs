@@ -69,6 +69,7 @@ fn worker(slot: &Slot) -> WorkerView {
         tasks: tasks(slot),
         caps: spec.caps,
         seen: slot.is_seen(),
+        host: None,
         since: slot.status_since.filter(|since| since.status == status).map(|since| since.at.to_rfc3339()),
         caps_in_force: wrapper::caps_in_force(&context.run_dir(engine.run())).filter(|_| live),
     }

@@ -61,7 +61,7 @@ pub(super) fn sockets(paths: &Paths) -> Vec<Check> {
 /// Checks the daemon and lists workers that need attention; `live` is the number of live panes.
 pub(super) async fn daemon(paths: &Paths, live: usize, disk: &DiskSurvey) -> Vec<Check> {
     let holder = DaemonLock::holder(paths);
-    let nobody = match connect::probe(paths).await {
+    let nobody = match connect::probe(&paths.into()).await {
         Ok(DaemonProbe::Ready(client)) => return answers(paths, client, disk).await,
         Ok(DaemonProbe::WrongVersion(daemon)) => {
             return vec![Check::of("daemon", connect::wrong_version(&daemon), "swarm daemon restart")];
@@ -71,7 +71,7 @@ pub(super) async fn daemon(paths: &Paths, live: usize, disk: &DiskSurvey) -> Vec
     };
     let socket = paths.socket();
     if !nobody {
-        let Err(error) = connect::probe(paths).await else { return vec![] };
+        let Err(error) = connect::probe(&paths.into()).await else { return vec![] };
         let cure = format!("check it: ls -l {}", quote_path(&socket));
         return vec![Check::of("daemon", error, &cure)];
     }
@@ -142,7 +142,7 @@ fn told(listing: &Listing, disk: &DiskSurvey) -> Vec<Check> {
 async fn without_socket(paths: &Paths, pid: u32, disk: &DiskSurvey) -> Vec<Check> {
     let until = tokio::time::Instant::now() + STARTUP_TIMEOUT;
     while tokio::time::Instant::now() < until {
-        match (connect::probe(paths).await, DaemonLock::holder(paths)) {
+        match (connect::probe(&paths.into()).await, DaemonLock::holder(paths)) {
             (Ok(DaemonProbe::Ready(client)), _) => return answers(paths, client, disk).await,
             (_, None) => return vec![Check::ok("daemon", "it ended just now")],
             (_, Some(_)) => tokio::time::sleep(Duration::from_millis(100)).await,

@@ -5,7 +5,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Failure, Out};
+use super::{Failure, Out, for_host};
 use crate::error::{Error, Result};
 
 /// The version of the objects of swarm-json(7). A field that changes its meaning or goes away raises it.
@@ -50,9 +50,9 @@ impl Out {
 
 /// An error as an object.
 pub(crate) fn error_object(error: &Error) -> Value {
-    json!({
-        "code": error.code, "message": error.message, "hint": error.hint, "exit_status": error.code.exit_status()
-    })
+    let hint = error.hint.as_deref().map(for_host);
+    let message = for_host(&error.message);
+    json!({"code": error.code, "message": message, "hint": hint, "exit_status": error.code.exit_status()})
 }
 
 /// An object as a line of JSON.

@@ -102,7 +102,7 @@ impl Paths {
 }
 
 /// As [`private_dir`], in a place where other users can create links. (The root itself may be a link.)
-pub(super) fn stand_in_dir(dir: &Path) -> Result<()> {
+pub(crate) fn stand_in_dir(dir: &Path) -> Result<()> {
     if dir.is_symlink() {
         let text = format!("'{}' is a symbolic link and cannot hold a socket", dir.display());
         return Err(Error::new(ErrorCode::System, text).hint("remove it, or use a shorter SWARM_DIR"));

@@ -9,14 +9,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use swarm_state::answer::{AgentRequest, RequestAnswer};
 use swarm_state::caps::{Caps, CapsInForce};
+use swarm_state::host::HostName;
 use swarm_state::ignored::IgnoredFiles;
 use swarm_state::model::{RestartWhen, Status, WorkerName, Worktree, is_default};
 use swarm_state::network::AllowedHost;
-use swarm_state::notice::HoldBy;
 use swarm_state::removal::Permission;
 use swarm_state::sandbox::{SandboxKind, SandboxNet};
 use swarm_state::tasks::IterationMode;
 
+use super::hold::HeldView;
 use crate::error::Error;
 
 /// The answer to `ls`.
@@ -126,6 +127,18 @@ pub struct WorkerView {
     /// Since when it has its status: RFC 3339 with offset; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
+    /// The host that the client got it from; absent for this machine. Not on the wire.
+    #[serde(skip)]
+    pub host: Option<WorkerHost>,
+}
+
+/// The remote host of a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerHost {
+    /// Its name in the client's settings.
+    pub name: HostName,
+    /// For how long the host has not answered, as text; `None` if it answers. The rest of the view is older then.
+    pub silent_for: Option<String>,
 }
 
 /// The task list of a loop, and its work.
@@ -367,24 +380,6 @@ pub struct AnswerParams {
 pub struct Answered {
     /// The request that was answered.
     pub request: AgentRequest,
-}
-
-/// The answer to `hold` and `release`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HoldChanged {
-    /// False if the worker was so before.
-    pub changed: bool,
-    /// Messages for the user, on stderr.
-    pub warnings: Vec<String>,
-}
-
-/// A person's hold on a worker.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeldView {
-    /// How.
-    pub by: HoldBy,
-    /// Since when: RFC 3339 with offset.
-    pub since: String,
 }
 
 /// The parameters of `allow`.

@@ -15,7 +15,13 @@ pub struct QuotaSettings {
 }
 
 /// The keys of `[quota.AGENT]`.
-pub(super) const KEYS: [&str; 1] = ["park_at"];
+const KEYS: [&str; 1] = ["park_at"];
+
+/// Every key of all sections, without a default.
+pub(super) fn all_keys() -> Vec<(String, Option<toml::Value>)> {
+    let of = |agent: QuotaAgent| KEYS.map(|key| (format!("quota.{}.{key}", agent.word()), None));
+    QuotaAgent::ALL.into_iter().flat_map(of).collect()
+}
 
 /// Reads the section of one agent.
 pub(super) fn read(to: &mut QuotaSettings, section: &SettingEntry<'_>) -> Result<(), Fault> {

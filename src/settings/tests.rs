@@ -4,6 +4,7 @@ use std::fs;
 
 use proptest::prelude::*;
 use swarm_state::model::PromptVia;
+use swarm_state::quota::QuotaAgent;
 use tempfile::TempDir;
 
 use super::file::MAX_SETTINGS_BYTES;
@@ -540,6 +541,7 @@ fn the_settings_of_a_project_do_not_open_the_sandbox_or_turn_the_guard_off() {
     let user = dir.file("user.toml", "");
     for text in [
         "[agents.claude]\nhooks = 'off'",
+        "[hosts.gpu1]\nssh = 'gpu1'",
         "[agents.claude]\nhosts = ['*.com']",
         "[agents.claude]\nstate_dirs = ['~/.ssh']",
         "[agents.claude]\nstate_locked = []",
@@ -631,5 +633,25 @@ proptest! {
         if let Err(error) = dir.load(&text) {
             prop_assert!(error.message.contains("c.toml:"), "{}", error);
         }
+    }
+}
+
+#[test]
+fn hosts_have_a_name_and_a_destination() {
+    let dir = Fixture::new();
+    let load = |text: &str| Settings::load(&dir.file("user.toml", text), None, None);
+    let hosts = load("[hosts.gpu1]\n[hosts.gpu2]\nssh = 'me@gpu2.example.org'").unwrap().hosts;
+    let hosts: Vec<(&str, &str)> = hosts.iter().map(|(name, ssh)| (name.as_str(), ssh.as_str())).collect();
+    assert_eq!(hosts, [("gpu1", "gpu1"), ("gpu2", "me@gpu2.example.org")]);
+    for (text, wanted) in [
+        ("[hosts.any]", "cannot be the name of a host"),
+        ("[hosts.local]", "cannot be the name of a host"),
+        ("[hosts.'a b']", "invalid host name 'a b'"),
+        ("[hosts.a]\nssh = '-oProxyCommand=x'", "must be a destination of ssh"),
+        ("[hosts.a]\nshh = 'a'", "did you mean 'ssh'?"),
+        ("hosts = 'a'", "must be a table"),
+    ] {
+        let error = load(text).unwrap_err();
+        assert!(error.message.contains(wanted), "{text}: {error}");
     }
 }

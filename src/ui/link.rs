@@ -47,7 +47,7 @@ impl DaemonLink {
     /// # Errors
     /// When no daemon can be reached.
     pub(super) async fn open(paths: Paths, events: UnboundedSender<UiEvent>) -> Result<Self> {
-        let client = connect::connect(&paths).await?;
+        let client = connect::connect(&(&paths).into()).await?;
         let (questions, asked) = mpsc::unbounded_channel();
         tokio::spawn(answer(paths.clone(), asked, events.clone()));
         tokio::spawn(watch(paths, client, events));
@@ -83,10 +83,10 @@ async fn watch(paths: Paths, client: Client, events: UnboundedSender<UiEvent>) {
 
 /// Connects again.
 async fn connection(paths: &Paths) -> Result<Client> {
-    match connect::connect_existing(paths).await? {
+    match connect::connect_existing(&paths.into()).await? {
         Some(client) => Ok(client),
         // A daemon that was killed leaves its socket.
-        None if paths.socket().exists() => connect::connect(paths).await,
+        None if paths.socket().exists() => connect::connect(&paths.into()).await,
         None => Err(Error::new(ErrorCode::NoDaemon, "the daemon is stopped (swarm daemon start)")),
     }
 }
@@ -160,7 +160,7 @@ async fn one_answer(
     let client = match client {
         Some(client) => client,
         // Only the other task starts a daemon.
-        None => match connect::connect_existing(paths).await? {
+        None => match connect::connect_existing(&paths.into()).await? {
             Some(connected) => client.insert(connected),
             None => return Err(Error::new(ErrorCode::NoDaemon, "the daemon is not running")),
         },

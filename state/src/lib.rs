@@ -68,6 +68,7 @@
 //! * **effect** – an action that the engine requests; **event** – a fact that the daemon reports to it
 //! * **allow list** – the hosts that a sandboxed worker may reach through swarm's **proxy**
 //! * **owner** – the daemon that swarm's directory belongs to; **machine** – a host, its boot and its process namespace
+//! * **remote host** – a machine that runs a daemon of its own and is reached through ssh
 //! * **predecessor** – the Python swarm whose files swarm still reads
 //!
 //! # Reading order
@@ -88,7 +89,8 @@
 //! 8. [`session`]: loops within one agent session; [`tasks`]: task lists and the review of their stories
 //! 9. [`sandbox`], [`docker`], [`network`]: what the processes of a worker can see, write and reach; [`guard`]:
 //!    dangerous tool calls of agents without a sandbox
-//! 10. [`mod@format`], [`owner`], [`reconcile`], [`ignored`], [`removal`]: disk formats, the daemon that may use a
+//! 10. [`host`]: remote hosts, and the failures of ssh
+//! 11. [`mod@format`], [`owner`], [`reconcile`], [`ignored`], [`removal`]: disk formats, the daemon that may use a
 //!     directory, restarts of the daemon, removing worktrees
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
 
@@ -190,3 +192,5 @@ pub mod session;
 pub mod tasks;
 
 pub mod guard;
+
+pub mod host;

@@ -288,7 +288,7 @@ fn every_new_verb_refuses_what_is_no_name() {
     fs::write(precious.join("state.json"), "x").unwrap();
     world.start_daemon();
     let long = "n".repeat(300);
-    for name in ["../../precious", "", ".", "..", "/etc/x", "a/b", "a\nb", &long, "state.json", "a b"] {
+    for name in ["../../precious", "", ".", "..", "/etc/x", "a/b/c", "a\nb", &long, "state.json", "a b"] {
         for verb in ["clean", "wait", "eof", "events", "logs"] {
             let _ = world.swarm(&[verb, "--", name]).code(2).warns("use 1 to 64 of A-Z a-z 0-9 _ -");
         }

@@ -230,11 +230,12 @@ fn state_page_has_the_sizes_and_the_format_of_the_code() {
 
 #[test]
 fn config_page_has_every_key_in_its_section() {
-    use swarm::settings::{agent_keys, keys, runner_keys};
+    use swarm::settings::{agent_keys, host_keys, keys, runner_keys};
     let page = by_hand("swarm-config.5");
     let keys =
         keys().into_iter().map(|(key, _)| key).chain(agent_keys().map(|key| format!("agents.NAME.{key}")));
     let keys = keys.chain(runner_keys().map(|key| format!("runners.NAME.{key}")));
+    let keys = keys.chain(host_keys().map(|key| format!("hosts.NAME.{key}")));
     for full in keys {
         let (section, key) = match full.rsplit_once('.') {
             Some((section, key)) => (format!("[{section}]"), key),

@@ -22,13 +22,15 @@ fn schemas() -> Schema {
 }
 
 /// Each verb, and the definition of what it prints. A verb of `LINES` prints one object on each line.
-const VERBS: [(&str, &str); 37] = [
+const VERBS: [(&str, &str); 39] = [
     ("clean", "clean"),
     ("config show", "config_show"),
     ("daemon status", "daemon_status"),
     ("doctor", "doctor"),
     ("events", "event"),
     ("hooks status", "hooks_status"),
+    ("host check", "host_check"),
+    ("host ls", "host_ls"),
     ("kill", "kill"),
     ("logs", "logs"),
     ("loop", "loop"),
@@ -65,7 +67,7 @@ const VERBS: [(&str, &str); 37] = [
 const LINES: [&str; 7] = ["clean", "events", "kill", "ralph pause", "ralph resume", "send", "wait"];
 
 /// Verbs that print nothing that a program would read.
-const WITHOUT_JSON: [&str; 28] = [
+const WITHOUT_JSON: [&str; 30] = [
     "allow",
     "answer",
     "attach",
@@ -79,9 +81,11 @@ const WITHOUT_JSON: [&str; 28] = [
     "daemon take-over",
     "demo",
     "eof",
+    "fetch",
     "hold",
     "hooks install",
     "hooks uninstall",
+    "host install",
     "interrupt",
     "notify test",
     "plugin install",
@@ -231,6 +235,7 @@ fn verbs_that_change_nothing(seen: &mut Seen<'_>) {
         "events",
         "doctor",
         "hooks status",
+        "host ls",
         "daemon status",
         "config show",
         "quota",
@@ -238,6 +243,7 @@ fn verbs_that_change_nothing(seen: &mut Seen<'_>) {
     for verb in without_name {
         seen.run(verb, &[], if verb == "doctor" { seen.world.swarm(&["doctor"]).code.unwrap() } else { 0 });
     }
+    seen.run("host check", &["local"], 0);
     for (name, code) in [("good", 1), ("stuck", 0), ("bad", 1), ("w", 0), ("f", 1)] {
         seen.run("status", &[name], code);
         seen.run("why", &[name], 0);

@@ -38,6 +38,7 @@ mod held_out;
 mod hold;
 mod hooks;
 mod host;
+mod hosts;
 mod hygiene;
 mod ignored;
 mod imports;

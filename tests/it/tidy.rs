@@ -109,6 +109,7 @@ fn few_modules_start_processes() {
             "src/client/verbs/ralph_plan.rs",
             "src/demo",
             "src/hosts",
+            "src/remote/",
             "src/ui/verbs.rs",
         ]
         .iter()

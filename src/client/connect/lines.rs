@@ -2,9 +2,24 @@
 
 use std::io::ErrorKind;
 
-use tokio::io::{AsyncBufRead, AsyncBufReadExt};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, BufReader};
 
-use crate::protocol::MAX_LINE_BYTES;
+use crate::protocol::{ClientHello, MAX_LINE_BYTES, RELEASE, VERSION};
+
+/// The lines of a connection to a daemon, over a socket or ssh.
+pub(super) type DaemonLines = LineReader<BufReader<Box<dyn AsyncRead + Send + Sync + Unpin>>>;
+
+pub(super) fn lines_of(reader: impl AsyncRead + Send + Sync + Unpin + 'static) -> DaemonLines {
+    LineReader::new(BufReader::new(Box::new(reader)))
+}
+
+/// The client's handshake, as a line.
+pub(super) fn hello_line() -> Vec<u8> {
+    let hello = ClientHello { swarm: VERSION, client: RELEASE.to_owned() };
+    let mut line = serde_json::to_vec(&hello).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
 
 /// Reads lines of at most [`MAX_LINE_BYTES`] bytes. Cancel-safe: a read that is dropped loses nothing.
 pub(super) struct LineReader<R> {

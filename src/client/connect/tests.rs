@@ -1,6 +1,9 @@
 use serde_json::{Value, json};
 use tokio::net::UnixListener;
 
+use tokio::io::BufReader;
+
+use super::lines::LineReader;
 use super::*;
 use crate::protocol::{Empty, Listing, Named, RELEASE};
 
@@ -30,7 +33,7 @@ async fn ready(answer: impl Fn(Value) -> Vec<String> + Send + 'static) -> (tempf
     let greet =
         move |line: Value| if line.get("client").is_some() { vec![hello(VERSION)] } else { answer(line) };
     let (dir, paths) = daemon(greet).await;
-    let client = connect_existing(&paths).await.unwrap().unwrap();
+    let client = connect_existing(&(&paths).into()).await.unwrap().unwrap();
     (dir, client)
 }
 
@@ -70,7 +73,7 @@ async fn a_daemon_that_does_not_answer_is_a_time_out() {
 #[tokio::test]
 async fn another_version_is_refused_with_the_cure() {
     let (_dir, paths) = daemon(|_| vec![hello(VERSION + 1)]).await;
-    let error = connect_existing(&paths).await.err().unwrap();
+    let error = connect_existing(&(&paths).into()).await.err().unwrap();
     assert_eq!(error.code.exit_status(), 4);
     assert!(error.message.contains("9.9.9") && error.message.contains(RELEASE), "{error}");
     assert_eq!(error.hint.as_deref(), Some("swarm daemon restart"));
@@ -80,11 +83,14 @@ async fn another_version_is_refused_with_the_cure() {
 async fn nobody_is_told_from_a_stranger() {
     let dir = tempfile::tempdir().unwrap();
     let paths = Paths::new(dir.path().to_path_buf());
-    assert!(matches!(probe(&paths).await, Ok(DaemonProbe::Nobody)), "no socket");
+    assert!(matches!(probe(&(&paths).into()).await, Ok(DaemonProbe::Nobody)), "no socket");
     drop(UnixListener::bind(paths.socket()).unwrap());
-    assert!(matches!(probe(&paths).await, Ok(DaemonProbe::Nobody)), "a socket that a dead daemon left");
+    assert!(
+        matches!(probe(&(&paths).into()).await, Ok(DaemonProbe::Nobody)),
+        "a socket that a dead daemon left"
+    );
     let (_dir, paths) = daemon(|_| vec!["HTTP/1.1 400 Bad Request".into()]).await;
-    assert_eq!(probe(&paths).await.err().unwrap().code, ErrorCode::NoDaemon);
+    assert_eq!(probe(&(&paths).into()).await.err().unwrap().code, ErrorCode::NoDaemon);
 }
 
 #[tokio::test]

@@ -12,8 +12,8 @@ use crate::client::evidence;
 use crate::client::subscription::{DurableSubscription, Update, is_unreachable};
 use crate::client::tail::OutputTail;
 use crate::error::{Error, Result};
-use crate::paths::Paths;
 use crate::protocol::{Call, Changed, Named, Notice, Report, ReportParams, Snapshot, WorkerView};
+use crate::remote::Place;
 
 /// How often the agent's output is polled.
 pub(super) const OUTPUT_POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -37,14 +37,14 @@ pub(super) enum FollowEvent {
 /// Sends the updates of the loop's worker until nobody receives them.
 pub(super) async fn listen(
     mut subscription: DurableSubscription,
-    paths: Paths,
+    place: Place,
     events: UnboundedSender<FollowEvent>,
 ) {
     loop {
         let (item, is_last) = match subscription.next().await {
             Ok(Update::Snapshot(snapshot)) => (FollowEvent::Snapshot(snapshot), false),
             Ok(Update::Notice(notice)) => {
-                let quoted = quote_failed(&paths, &notice).await;
+                let quoted = quote_failed(&place, &notice).await;
                 drop(events.send(FollowEvent::Notice(notice)));
                 (FollowEvent::Printed(quoted), false)
             }
@@ -58,13 +58,13 @@ pub(super) async fn listen(
 }
 
 /// Quotes the output of the checks or the agent whose failure a notice reports. Without a record there is none.
-async fn quote_failed(paths: &Paths, notice: &Notice) -> Vec<String> {
+async fn quote_failed(place: &Place, notice: &Notice) -> Vec<String> {
     let (iteration, quote): (u32, fn(&Iteration) -> Vec<String>) = match &notice.entry {
         Entry::GatesMissed { iteration, .. } => (*iteration, evidence::of_checks),
         Entry::IterationFailed { iteration, .. } => (*iteration, evidence::of_agent),
         _ => return vec![],
     };
-    let Ok(Some(mut client)) = connect::connect_existing(paths).await else { return vec![] };
+    let Ok(Some(mut client)) = connect::connect_existing(place).await else { return vec![] };
     let call = Call::RalphReport(ReportParams { name: notice.worker.clone(), from: iteration });
     let report = client.call::<Report>(&call, QUICK_TIMEOUT).await.ok();
     let found = report.and_then(|report| report.iterations.into_iter().find(|it| it.iteration == iteration));
@@ -72,10 +72,10 @@ async fn quote_failed(paths: &Paths, notice: &Notice) -> Vec<String> {
 }
 
 /// Requests the pause, and retries while the daemon restarts. Returns whether the daemon accepted it.
-pub(super) async fn pause(paths: Paths, name: String, events: UnboundedSender<FollowEvent>) -> bool {
+pub(super) async fn pause(place: Place, name: String, events: UnboundedSender<FollowEvent>) -> bool {
     let named = || Named { name: name.clone() };
     let ask = async || -> Result<Box<WorkerView>> {
-        let mut client = connect::connect(&paths).await?;
+        let mut client = connect::connect(&place).await?;
         let _changed: Changed = client.call(&Call::RalphPause(named()), QUICK_TIMEOUT).await?;
         client.call(&Call::Status(named()), QUICK_TIMEOUT).await.map(Box::new)
     };
@@ -91,12 +91,12 @@ pub(super) async fn pause(paths: Paths, name: String, events: UnboundedSender<Fo
 }
 
 /// Polls the agent's output and sends the new lines.
-pub(super) async fn watch(paths: Paths, name: String, events: UnboundedSender<FollowEvent>) {
+pub(super) async fn watch(place: Place, name: String, events: UnboundedSender<FollowEvent>) {
     let mut tail: Option<OutputTail> = None;
     let mut client: Option<Client> = None;
     while !events.is_closed() {
         if client.is_none() {
-            client = connect::connect_existing(&paths).await.ok().flatten();
+            client = connect::connect_existing(&place).await.ok().flatten();
         }
         if let Some(open) = &mut client {
             let new = match &mut tail {
@@ -118,8 +118,8 @@ pub(super) async fn watch(paths: Paths, name: String, events: UnboundedSender<Fo
 }
 
 /// Requests the cost of the loop. Errors are ignored: the progress line then shows the former cost.
-pub(super) async fn ask_spent(paths: Paths, name: String, events: UnboundedSender<FollowEvent>) {
-    let Ok(Some(mut client)) = connect::connect_existing(&paths).await else { return };
+pub(super) async fn ask_spent(place: Place, name: String, events: UnboundedSender<FollowEvent>) {
+    let Ok(Some(mut client)) = connect::connect_existing(&place).await else { return };
     // No iteration has this number, so the report contains only the sums.
     let call = Call::RalphReport(ReportParams { name, from: u32::MAX });
     if let Ok(report) = client.call::<Report>(&call, QUICK_TIMEOUT).await {

@@ -125,7 +125,7 @@ fn named(name: &str) -> Named {
 
 fn tmux(ctx: &ClientContext, view: &AttachView) -> Result<Tmux> {
     let (socket, session) = (Socket::Path(view.socket.clone()), view.session.clone());
-    Ok(Tmux::new(TmuxOptions { socket, session, ..TmuxOptions::own(&ctx.paths()?) }))
+    Ok(Tmux::new(TmuxOptions { socket, session, ..TmuxOptions::own(&*ctx.place()?) }))
 }
 
 /// Refuses a terminal on which tmux cannot draw.
@@ -282,7 +282,7 @@ async fn wait(
 
 /// Polls the daemon once.
 async fn ask(ctx: &ClientContext, name: &str) -> Result<NextRun> {
-    let Some(mut client) = connect_existing(&ctx.paths()?).await? else {
+    let Some(mut client) = connect_existing(&ctx.place()?).await? else {
         let gone = Error::new(ErrorCode::NoDaemon, "the daemon is not running");
         return Err(gone.hint("to start it: swarm daemon start"));
     };

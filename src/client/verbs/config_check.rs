@@ -13,7 +13,7 @@ pub(super) fn run(ctx: &ClientContext) -> CommandResult {
 
 /// Prints the files, or their errors. Returns the errors.
 pub(super) fn check(ctx: &ClientContext) -> Result<Vec<Error>, Failure> {
-    let user = ctx.paths()?.user_config();
+    let user = ctx.place()?.user_config();
     let settings = match Settings::load_all(&user, Some(Path::new("swarm.toml")), ctx.config.as_deref()) {
         Ok(settings) => settings,
         Err(errors) => {

@@ -25,7 +25,7 @@ pub(super) fn run(ctx: &ClientContext, args: &ConfigEdit) -> CommandResult {
         (Some(_), true) => return Err(Error::usage("--project and --config each name a file to edit").into()),
         (Some(path), false) => (path.clone(), format!(" --config {}", quote_path(path))),
         (None, true) => (PathBuf::from("swarm.toml"), " --project".to_owned()),
-        (None, false) => (ctx.paths()?.user_config(), String::new()),
+        (None, false) => (ctx.place()?.user_config(), String::new()),
     };
     let created =
         create(&path).map_err(|e| Error::system(format!("cannot create '{}'", path.display()), e))?;

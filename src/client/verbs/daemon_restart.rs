@@ -10,31 +10,31 @@ use crate::client::daemon::{
 };
 use crate::error::{Error, Result};
 use crate::out::CommandResult;
-use crate::paths::Paths;
 use crate::protocol::{Call, DaemonHello, Empty};
+use crate::remote::Place;
 
 pub(super) async fn run(ctx: &ClientContext) -> CommandResult {
-    let paths = ctx.paths()?;
+    let place = ctx.place()?;
     let deadline = Instant::now() + STOP_ANSWER_TIMEOUT;
-    match connect::probe(&paths).await? {
+    match connect::probe(&place).await? {
         DaemonProbe::Ready(mut client) => {
-            let Empty {} = end(&paths, &mut client, &Call::DaemonHandover(Empty {}), deadline).await?;
-            wait_for_exit(&paths, client).await?;
+            let Empty {} = end(&place, &mut client, &Call::DaemonHandover(Empty {}), deadline).await?;
+            wait_for_exit(&place, client).await?;
         }
-        DaemonProbe::WrongVersion(daemon) => end_other_version(ctx, &paths, &daemon).await?,
+        DaemonProbe::WrongVersion(daemon) => end_other_version(ctx, &place, &daemon).await?,
         DaemonProbe::Nobody => {}
     }
     // A follower may have started the new daemon already.
-    let client = connect::connect(&paths).await?;
+    let client = connect::connect(&place).await?;
     print_started(ctx, client, "daemon started").await
 }
 
 /// Ends a daemon of another protocol version, which cannot hand over. SIGTERM ends every version in order. It pauses
 /// the loops, and the new daemon lists them.
-async fn end_other_version(ctx: &ClientContext, paths: &Paths, daemon: &DaemonHello) -> Result<()> {
+async fn end_other_version(ctx: &ClientContext, place: &Place, daemon: &DaemonHello) -> Result<()> {
     let Some(pid) = pid_of(daemon.pid) else { return Err(connect::wrong_version(daemon)) };
     ctx.out
         .warn(&format!("ending the daemon of swarm {} with a signal, which pauses its loops", daemon.daemon));
     kill(pid, Signal::SIGTERM).map_err(|e| Error::system(format!("cannot end the daemon (pid {pid})"), e))?;
-    wait_for_exit_of(paths, daemon.pid, Instant::now() + EXIT_TIMEOUT).await
+    wait_for_exit_of(place, daemon.pid, Instant::now() + EXIT_TIMEOUT).await
 }

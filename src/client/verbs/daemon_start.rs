@@ -6,6 +6,6 @@ use crate::client::daemon::print_started;
 use crate::out::CommandResult;
 
 pub(super) async fn run(ctx: &ClientContext) -> CommandResult {
-    let (client, started) = connect::connect_or_start(&ctx.paths()?).await?;
+    let (client, started) = connect::connect_or_start(&ctx.place()?).await?;
     print_started(ctx, client, if started { "daemon started" } else { "daemon already running" }).await
 }

@@ -12,9 +12,9 @@ use crate::owner;
 use crate::protocol::{Call, DaemonView, Empty};
 
 pub(super) async fn run(ctx: &ClientContext, args: &DaemonStatus) -> CommandResult {
-    let paths = ctx.paths()?;
-    let Some(mut client) = connect::connect_existing(&paths).await? else {
-        if let Some(error) = owner::elsewhere(&paths) {
+    let place = ctx.place()?;
+    let Some(mut client) = connect::connect_existing(&place).await? else {
+        if let Some(error) = owner::elsewhere(&place) {
             return Err(error.into());
         }
         match args.format {

@@ -10,7 +10,7 @@ use crate::owner;
 use crate::protocol::{Call, DaemonStopped, Empty};
 
 pub(super) async fn run(ctx: &ClientContext) -> CommandResult {
-    let paths = ctx.paths()?;
+    let paths = ctx.place()?;
     let deadline = Instant::now() + STOP_ANSWER_TIMEOUT;
     let Some(mut client) = connect::connect_existing(&paths).await? else {
         if let Some(error) = owner::elsewhere(&paths) {

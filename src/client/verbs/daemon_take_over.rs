@@ -27,32 +27,33 @@ use crate::shell::quote_path;
 const NOTICE_PERIOD: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(ctx: &ClientContext, args: &DaemonTakeOver) -> CommandResult {
-    let paths = ctx.paths()?;
-    if let Some(client) = connect::connect_existing(&paths).await? {
-        return Err(runs_here(&paths, client.daemon.pid).into());
+    let place = ctx.place()?;
+    let paths: &Paths = &place;
+    if let Some(client) = connect::connect_existing(&place).await? {
+        return Err(runs_here(paths, client.daemon.pid).into());
     }
-    let former = match owner::look(&paths) {
+    let former = match owner::look(paths) {
         (Some(former), Ownership::OtherHost | Ownership::Ask) => former,
-        (Some(former), Ownership::Live) => return Err(runs_here(&paths, former.pid).into()),
+        (Some(former), Ownership::Live) => return Err(runs_here(paths, former.pid).into()),
         _ => {
             ctx.out.line("no daemon on another host owns the directory; nothing to take over")?;
             return Ok(0);
         }
     };
-    if !args.yes && !confirm(ctx, &paths, &former)? {
+    if !args.yes && !confirm(ctx, paths, &former)? {
         ctx.out.line("nothing was changed")?;
         return Ok(1);
     }
-    owner::replace(&paths, &former)?;
+    owner::replace(paths, &former)?;
     sleep(NOTICE_PERIOD).await;
-    if let Some(error) = owner::elsewhere(&paths) {
+    if let Some(error) = owner::elsewhere(paths) {
         return Err(error.into());
     }
-    let client = connect::connect(&paths).await?;
+    let client = connect::connect(&place).await?;
     print_started(
         ctx,
         client,
-        &format!("took over '{}' from {}; daemon started", shown(&paths), former.describe()),
+        &format!("took over '{}' from {}; daemon started", shown(paths), former.describe()),
     )
     .await?;
     if let Some(machine) = &former.machine {

@@ -31,11 +31,11 @@ pub(super) async fn run(ctx: &ClientContext, args: &Events) -> CommandResult {
         None => (!follow).then_some(0),
     };
     // All workers: the name of a deleted one is known only from its notices.
-    let mut subscription = DurableSubscription::new(ctx.paths()?, &BTreeSet::new(), since);
+    let mut subscription = DurableSubscription::new(ctx.place()?, &BTreeSet::new(), since);
     let reader_gone = ctx.out.reader_gone();
     tokio::pin!(reader_gone);
     if args.notify {
-        notifications::show(ctx.paths()?, ctx.out)?;
+        notifications::show(ctx.place()?, ctx.out)?;
     }
     let (mut begun, mut left, mut gaps) = (false, 0, vec![]);
     let mut unknown = filter.names.clone();

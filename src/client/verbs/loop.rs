@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use swarm_state::profiles::{self, HookStyle, Profile};
 
 use crate::client::context::ClientContext;
+use crate::client::host_spawn::HostSpawn;
 use crate::client::spawn_params::{self, load_settings, spawn_limit, spawn_line};
 use crate::client::typed_path::readable_file;
 use crate::client::{follow, json};
@@ -41,13 +42,17 @@ pub(super) async fn run(ctx: &ClientContext, mut args: Loop) -> CommandResult {
     // The agent of the settings supplies the command. A command on the command line has its own profile.
     let default_agent = settings.ralph_loop.agent.as_deref().filter(|_| args.cmd.is_empty());
     let profile = args.agent.as_deref().or(default_agent).map(|name| profile(name, &settings)).transpose()?;
-    let args = as_spawn(args, profile.as_ref(), &settings, &mut warnings)?;
+    let mut args = as_spawn(args, profile.as_ref(), &settings, &mut warnings)?;
+    let there = HostSpawn::take(ctx, &mut args)?;
     let mut params = spawn_params::params(&args, &settings, &mut warnings)?;
     if let Some(profile) = profile {
         params.profile = profile;
     }
     if let (Some(ralph), Some(task)) = (&mut params.ralph, task) {
         ralph.task = Some(task);
+    }
+    if let Some(there) = there {
+        there.complete(&mut params).await?;
     }
     for warning in &warnings {
         ctx.out.warn(warning);
@@ -62,7 +67,7 @@ pub(super) async fn run(ctx: &ClientContext, mut args: Loop) -> CommandResult {
         if text {
             ctx.out.line(&spawn_line("spawned", &spawned.worker, max))?;
         } else {
-            ctx.out.json(&json::worker(&spawned.worker))?;
+            ctx.out.json(&json::worker(&ctx.on_host(spawned.worker)))?;
         }
         return Ok(0);
     }

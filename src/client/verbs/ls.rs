@@ -11,8 +11,9 @@ use swarm_state::screen::printable;
 use crate::cli::{Format, Ls, WhichStatus};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
+use crate::client::fleet::listings;
 use crate::client::json;
-use crate::client::worker::{age, brief_cause, iteration, situation};
+use crate::client::worker::{age, brief_cause, full_name, iteration, situation};
 use crate::error::Error;
 use crate::out::{CommandResult, Out, table};
 use crate::protocol::{Call, Empty, Listing, WorkerView};
@@ -38,15 +39,15 @@ pub(super) async fn run(ctx: &ClientContext, args: &Ls) -> CommandResult {
 }
 
 async fn print(ctx: &ClientContext, args: &Ls) -> CommandResult {
-    let workers = list(ctx).await?;
+    let (workers, silent) = if args.all_hosts { all_hosts(ctx).await? } else { (list(ctx).await?, vec![]) };
     let workers: Vec<WorkerView> = workers.into_iter().filter(|w| wanted(w, args)).collect();
     match args.format {
         Format::Json => ctx.out.json_list(&json::workers(&workers))?,
         Format::Names => ctx.out.lines(&names(&workers))?,
-        Format::Table if workers.is_empty() => ctx.out.note("no workers"),
+        Format::Table if workers.is_empty() && silent.is_empty() => ctx.out.note("no workers"),
         Format::Table => {
             let now = Local::now().fixed_offset();
-            ctx.out.lines(&worker_table(&workers, ctx.out.width, now))?;
+            ctx.out.lines(&host_table(&workers, &silent, ctx.out.width, now))?;
             warn_of_login(ctx, &workers);
         }
     }
@@ -73,7 +74,32 @@ pub(super) async fn list(ctx: &ClientContext) -> Result<Vec<WorkerView>, Error> 
     for problem in &listing.problems {
         ctx.out.warn(problem);
     }
-    Ok(listing.workers)
+    Ok(listing.workers.into_iter().map(|worker| ctx.on_host(worker)).collect())
+}
+
+/// A host without known workers that does not answer.
+struct SilentHost {
+    name: String,
+    silent_for: String,
+}
+
+/// Returns the workers of this machine and of all hosts, and the hosts that neither answer nor have known workers.
+/// Prints a warning for each host that does not answer.
+async fn all_hosts(ctx: &ClientContext) -> Result<(Vec<WorkerView>, Vec<SilentHost>), Error> {
+    let (mut workers, mut silent) = (vec![], vec![]);
+    let now = Local::now().fixed_offset();
+    for listing in listings(ctx).await? {
+        listing.problems.iter().for_each(|problem| ctx.out.warn(&format!("{}: {problem}", listing.name())));
+        if let Some(error) = &listing.error {
+            let (name, silent_for) = (listing.name().to_owned(), listing.silent_for(now));
+            ctx.out.warn(&format!("{name} is {silent_for}: {}", error.message));
+            if listing.workers.is_empty() {
+                silent.push(SilentHost { name, silent_for });
+            }
+        }
+        workers.extend(listing.into_workers(now));
+    }
+    Ok((workers, silent))
 }
 
 fn wanted(worker: &WorkerView, args: &Ls) -> bool {
@@ -86,8 +112,8 @@ fn wanted(worker: &WorkerView, args: &Ls) -> bool {
     status && args.tag.iter().all(|tag| worker.tags.contains(tag))
 }
 
-pub(super) fn names(workers: &[WorkerView]) -> Vec<&str> {
-    workers.iter().map(|w| w.name.as_str()).collect()
+pub(super) fn names(workers: &[WorkerView]) -> Vec<String> {
+    workers.iter().map(full_name).collect()
 }
 
 /// The width from which a table has the columns that few people need.
@@ -99,13 +125,28 @@ pub(super) fn worker_table(
     width: Option<usize>,
     now: DateTime<FixedOffset>,
 ) -> Vec<String> {
+    host_table(workers, &[], width, now)
+}
+
+/// As [`worker_table`], with a row for each host of `silent`.
+fn host_table(
+    workers: &[WorkerView],
+    silent: &[SilentHost],
+    width: Option<usize>,
+    now: DateTime<FixedOffset>,
+) -> Vec<String> {
     let mut columns: Vec<(&str, Vec<String>)> = vec![
         ("NAME", workers.iter().map(|w| w.name.clone()).collect()),
-        ("STATUS", workers.iter().map(|w| w.status.to_string()).collect()),
+        ("STATUS", workers.iter().map(status).collect()),
         ("WHY", workers.iter().map(brief_cause).collect()),
         ("ITER", workers.iter().map(iteration).collect()),
         ("AGE", workers.iter().map(|w| age(&w.started, now)).collect()),
     ];
+    if !silent.is_empty() || workers.iter().any(|w| w.host.is_some()) {
+        let host =
+            |w: &WorkerView| w.host.as_ref().map_or_else(|| "-".to_owned(), |host| host.name.to_string());
+        columns.insert(0, ("HOST", workers.iter().map(host).collect()));
+    }
     // Without a terminal nothing has to fit.
     if width.is_none_or(|width| width >= WIDE_COLUMNS) {
         columns.push(("IN ITER", workers.iter().map(|w| time_in_iteration(w, now)).collect()));
@@ -118,13 +159,27 @@ pub(super) fn worker_table(
         columns.push(("TAGS", workers.iter().map(|w| w.tags.join(",")).collect()));
     }
     let head: Vec<&str> = columns.iter().map(|(head, _)| *head).collect();
-    let rows: Vec<Vec<String>> =
-        (0..workers.len()).map(|row| columns.iter().map(|(_, cells)| cells[row].clone()).collect()).collect();
+    let silent_row = |host: &SilentHost| {
+        let cell = |head: &&str| match *head {
+            "HOST" => host.name.clone(),
+            "STATUS" => host.silent_for.clone(),
+            _ => "-".to_owned(),
+        };
+        head.iter().map(cell).collect()
+    };
+    let rows = (0..workers.len()).map(|row| columns.iter().map(|(_, cells)| cells[row].clone()).collect());
+    let rows: Vec<Vec<String>> = rows.chain(silent.iter().map(silent_row)).collect();
     // The least width of each column, in the order in which they are cut.
     let least = [("CMD", 8), ("TAGS", 8), ("BRANCH", 8), ("NAME", 24), ("WHY", 8), ("NAME", 8)];
     let place = |(of, least): (&str, usize)| Some((head.iter().position(|head| *head == of)?, least));
     let flexible: Vec<(usize, usize)> = least.into_iter().filter_map(place).collect();
     table(&head, &rows, &flexible, width)
+}
+
+/// The status; for a worker whose host does not answer, for how long.
+fn status(worker: &WorkerView) -> String {
+    let silent_for = worker.host.as_ref().and_then(|host| host.silent_for.clone());
+    silent_for.unwrap_or_else(|| worker.status.to_string())
 }
 
 /// How long the current iteration has run.
@@ -151,12 +206,14 @@ mod tests {
 
     use super::*;
     use crate::client::testing::view;
+    use crate::protocol::WorkerHost;
 
     fn args(status: WhichStatus, tags: &[&str]) -> Ls {
         Ls {
             format: Format::Table,
             status,
             tag: tags.iter().map(|t| (*t).to_owned()).collect(),
+            all_hosts: false,
             watch: false,
         }
     }
@@ -211,6 +268,20 @@ mod tests {
             wide[1],
             r#"a     running       3/9   1h   4m       52%      $1.50  -       sh -c "echo 'hi'""#
         );
+        let host = swarm_state::host::HostName::new("gpu1").unwrap();
+        let silent_for = Some("unreachable for 4m".to_owned());
+        let away = WorkerView {
+            host: Some(WorkerHost { name: host, silent_for }),
+            ..view("b", "unreachable", json!({}))
+        };
+        let silent = [SilentHost { name: "gpu2".into(), silent_for: "unreachable".into() }];
+        let all = host_table(&[view("a", "running", json!({})), away], &silent, Some(80), now);
+        let starts: Vec<String> =
+            all.iter().map(|row| row.split_whitespace().take(5).collect::<Vec<_>>().join(" ")).collect();
+        assert!(starts[0].starts_with("HOST NAME STATUS"), "{all:?}");
+        assert!(starts[1].starts_with("- a running"), "{all:?}");
+        assert!(starts[2].starts_with("gpu1 b unreachable for 4m"), "{all:?}");
+        assert!(starts[3].starts_with("gpu2 - unreachable"), "{all:?}");
         assert_eq!(iteration(&view("b", "running", json!({}))), "-");
         assert_eq!(age("nonsense", now), "?");
     }

@@ -16,7 +16,7 @@ add a channel to your settings (swarm config edit), for example:
   ntfy = \"https://ntfy.sh/TOPIC\"";
 
 pub(super) async fn run(ctx: &ClientContext) -> CommandResult {
-    let user = ctx.paths()?.user_config();
+    let user = ctx.place()?.user_config();
     let settings = Settings::load(&user, None, None)?.notify;
     let channels = Channel::of(&settings);
     if channels.is_empty() {

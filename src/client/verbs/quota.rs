@@ -14,7 +14,9 @@ use crate::protocol::{Call, Empty, QuotaAccountView, QuotaFigureView, QuotaView}
 use crate::settings::Settings;
 
 pub(super) async fn run(ctx: &ClientContext, args: &QuotaArgs) -> CommandResult {
-    if let Err(error) = Settings::load(&ctx.paths()?.user_config(), None, None) {
+    let place = ctx.place()?;
+    let settings = Settings::load(&place.user_config(), None, None);
+    if let Some(error) = settings.err().filter(|_| place.host().is_none()) {
         ctx.out.warn(&format!("[quota] has the values from before this error: {}", sentence(&error)));
     }
     let view: QuotaView = ctx.call(&Call::Quota(Empty {}), QUICK_TIMEOUT).await?;

@@ -6,6 +6,7 @@ use tokio::time::sleep;
 
 use crate::cli::{PageFormat, Spawn};
 use crate::client::context::ClientContext;
+use crate::client::host_spawn::HostSpawn;
 use crate::client::pages::{LOG_POLL_INTERVAL, is_disconnected, worker_status};
 use crate::client::spawn_params::{load_settings, params, spawn_limit, spawn_line, unattended_note};
 use crate::client::tail::OutputTail;
@@ -14,15 +15,19 @@ use crate::client::{follow, json};
 use crate::out::CommandResult;
 use crate::protocol::{Call, SpawnParams, Spawned};
 
-pub(super) async fn run(ctx: &ClientContext, args: Spawn) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, mut args: Spawn) -> CommandResult {
     let settings = load_settings(ctx)?;
+    let there = HostSpawn::take(ctx, &mut args)?;
     let mut warnings = Vec::new();
     let is_parallel = args.tasks.jobs.is_some_and(|jobs| jobs > 1);
     if is_parallel {
         // The daemon's copy of this program exists afterwards.
         ctx.connect().await?;
     }
-    let params = params(&args, &settings, &mut warnings)?;
+    let mut params = params(&args, &settings, &mut warnings)?;
+    if let Some(there) = there {
+        there.complete(&mut params).await?;
+    }
     for warning in &warnings {
         ctx.out.warn(warning);
     }
@@ -118,7 +123,7 @@ pub(super) async fn print_and_follow(
     let follows = metadata.is_loop && !report.detach;
     let signals = follows.then(follow::FollowSignals::new).transpose()?;
     let printed = match report.format {
-        PageFormat::Json => ctx.out.json(&json::worker(&spawned.worker)),
+        PageFormat::Json => ctx.out.json(&json::worker(&ctx.on_host(spawned.worker.clone()))),
         PageFormat::Text => {
             let line = spawn_line(report.word, &spawned.worker, metadata.max_iterations);
             ctx.out.line(&(line + &report.note))

@@ -27,7 +27,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &StatusArgs) -> CommandResult
         return Err(Error::usage("--format tmux shows all workers and accepts no name").into());
     }
     let call = Call::Status(Named { name: name.to_string() });
-    let worker: WorkerView = ctx.call(&call, QUICK_TIMEOUT).await?;
+    let worker = ctx.on_host(ctx.call(&call, QUICK_TIMEOUT).await?);
     match args.format {
         StatusFormat::Json => ctx.out.json(&json::worker(&worker))?,
         StatusFormat::Text | StatusFormat::Tmux => {

@@ -28,7 +28,7 @@ pub(super) async fn run(ctx: &ClientContext) -> CommandResult {
 }
 
 async fn listing(ctx: &ClientContext) -> Result<Option<Listing>> {
-    let Some(mut client) = connect::connect_existing(&ctx.paths()?).await? else { return Ok(None) };
+    let Some(mut client) = connect::connect_existing(&ctx.place()?).await? else { return Ok(None) };
     client.call(&Call::Ls(Empty {}), STATUS_LINE_TIMEOUT).await.map(Some)
 }
 

@@ -6,7 +6,7 @@ use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::report::fetch;
 use crate::client::worker::is_loop;
-use crate::out::CommandResult;
+use crate::out::{CommandResult, for_hosts};
 use crate::protocol::{Call, Named, WorkerView};
 
 mod json;
@@ -32,7 +32,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Why) -> CommandResult {
     } else {
         plain::page(ctx, &worker).await?
     };
-    ctx.out.lines(&lines)?;
+    ctx.out.lines(&for_hosts(&lines))?;
     ctx.report_seen(&name, worker.status.is_finished()).await;
     Ok(0)
 }
@@ -48,7 +48,9 @@ async fn print(ctx: &ClientContext, workers: &[WorkerView], args: &Why) -> Comma
     for (worker, facts) in workers.iter().zip(facts(ctx, workers, report_call).await?) {
         match args.format {
             PageFormat::Json => objects.push(json::object(worker, &facts)),
-            PageFormat::Text => ctx.out.lines(&overview::block(worker, &facts.detail(), ctx.out))?,
+            PageFormat::Text => {
+                ctx.out.lines(&for_hosts(&overview::block(worker, &facts.detail(), ctx.out)))?;
+            }
         }
         for error in [facts.report.err(), facts.output.err()].into_iter().flatten() {
             errors.add_text(&worker.name, error)?;

@@ -20,7 +20,7 @@ use crate::client::json;
 use crate::client::verbs::ls::list;
 use crate::client::worker::{brief_cause, is_loop, situation};
 use crate::error::{Error, ErrorCode, Result};
-use crate::out::{CommandResult, Out};
+use crate::out::{CommandResult, Out, for_hosts};
 use crate::protocol::{Call, Empty, LookedParams, MorningParams, MorningView, WorkerView, WorkerWork};
 use crate::shell::quote_path;
 
@@ -36,7 +36,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &ReportArgs) -> CommandResult
         ReportFormat::Markdown => ctx.out.lines(&markdown::morning(&view))?,
         ReportFormat::Html => ctx.out.line(&html::morning(&view))?,
         ReportFormat::Text if view.rows.is_empty() && view.remarks().is_empty() => ctx.out.note("no workers"),
-        ReportFormat::Text => ctx.out.lines(&text::morning(&view, ctx.out))?,
+        ReportFormat::Text => ctx.out.lines(&for_hosts(&text::morning(&view, ctx.out)))?,
     }
     report_looked(ctx, args, &view, until).await;
     Ok(0)

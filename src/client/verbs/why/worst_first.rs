@@ -33,7 +33,7 @@ pub(crate) async fn worst_first(
 
 /// Returns the names of the workers with events since a time. Warns if events since then are missing.
 async fn changed(ctx: &ClientContext, since: DateTime<FixedOffset>) -> Result<BTreeSet<String>> {
-    let mut subscription = DurableSubscription::new(ctx.paths()?, &BTreeSet::new(), Some(0));
+    let mut subscription = DurableSubscription::new(ctx.place()?, &BTreeSet::new(), Some(0));
     let (mut names, mut missing, mut left) = (BTreeSet::new(), vec![], 0);
     // The number of the last notice before that time.
     let mut before = 0;

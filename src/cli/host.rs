@@ -1,0 +1,101 @@
+//! `swarm host`: remote hosts.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use swarm_state::host::HostName;
+use swarm_state::model::WorkerName;
+
+use super::format::PageFormat;
+
+/// The help of `host` in long form and in its man page.
+pub(super) const HOST_LONG: &str = "\
+Manage remote hosts.
+
+A remote host runs a daemon of its own and owns its workers; this machine reaches it through ssh. The settings name \
+the hosts: [hosts.gpu1] with ssh = \"gpu1\" (see swarm-config(5)). ~/.ssh/config decides how a host is reached. \
+swarm asks for no password, accepts no host key and copies no credential.
+
+A command runs on a host with --on HOST, or with HOST/NAME for a worker: swarm spawn --on gpu1 -- claude, swarm peek \
+gpu1/fix. Commands that read files of a project run only on this machine. attach, ui, doctor and daemon run on the \
+host itself, through ssh. The environment of a new worker is that of a login there, plus --env; prompt files are read \
+here and sent as text. With --worktree, swarm pushes the current commit to a repository on the host and makes the \
+worktree there; swarm fetch brings the branch back.
+
+A host that does not answer is unreachable; its agents continue. A command for it fails with exit status 6.";
+
+/// The help of `fetch` in long form and in its man page.
+pub(super) const FETCH_LONG: &str = "\
+Fetch the branch of a worker on a remote host into the repository of the current directory.
+
+The worker was started with swarm spawn --on HOST --worktree, which pushed the current commit to a repository on the \
+host. fetch brings its branch back, under the same name, and the snapshots of its iterations as refs/swarm-hosts/HOST/. \
+It fails if the branch here has other commits. Only commits travel.";
+
+/// `swarm fetch`
+#[derive(Debug, Args)]
+pub struct Fetch {
+    /// Worker, as HOST/NAME
+    pub name: WorkerName,
+}
+
+/// The help of `host install` in long form and in its man page.
+const INSTALL_LONG: &str = "\
+Copy a swarm executable to a host, as ~/.local/bin/swarm.
+
+The file is this program if it needs no shared libraries, else the one of --binary. swarm asks first. The host compares \
+the hash of the copy and runs it once before it replaces an earlier swarm. Nothing else changes there: a daemon that runs \
+keeps its release until swarm daemon restart.";
+
+/// `swarm host`
+#[derive(Debug, Args)]
+pub struct HostArgs {
+    /// The verb.
+    #[command(subcommand)]
+    pub command: HostCommand,
+}
+
+/// Every verb of `swarm host`.
+#[derive(Debug, Subcommand)]
+pub enum HostCommand {
+    /// List the hosts and whether they answer
+    Ls(HostLs),
+    /// Check the connection to a host, step by step
+    #[command(after_long_help = "Exit status:\n  0  The host answers, and its swarm fits.\n  \
+        4  It has a swarm with another protocol.\n  6  It cannot be reached.")]
+    Check(HostCheck),
+    /// Copy a swarm executable to a host
+    #[command(long_about = INSTALL_LONG)]
+    Install(HostInstall),
+}
+
+/// `swarm host ls`
+#[derive(Debug, Args)]
+pub struct HostLs {
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
+}
+
+/// `swarm host check`
+#[derive(Debug, Args)]
+pub struct HostCheck {
+    /// Host name
+    pub name: HostName,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
+}
+
+/// `swarm host install`
+#[derive(Debug, Args)]
+pub struct HostInstall {
+    /// Host name
+    pub name: HostName,
+    /// Executable to copy [default: this program]
+    #[arg(long, value_name = "FILE")]
+    pub binary: Option<PathBuf>,
+    /// Copy without asking
+    #[arg(short, long)]
+    pub yes: bool,
+}

@@ -1,0 +1,192 @@
+//! Carries out a command on a remote host.
+//!
+//! Most verbs only need a connection to the other daemon. Those that need the host's terminal, files or processes run
+//! there, over ssh. The rest is for this machine only and refused.
+
+use super::context::ClientContext;
+use super::fleet::{least_busy, named_place};
+use super::verbs;
+use crate::cli::{
+    Command, DaemonArgs, DaemonCommand, OnHost, PageFormat, RalphArgs, RalphCommand, RalphRestore,
+};
+use crate::error::Error;
+use crate::out::{CommandResult, set_host};
+use crate::remote::ssh;
+use crate::shell::join;
+
+/// How a command runs on a host.
+#[derive(Debug, PartialEq, Eq)]
+enum HostRoute {
+    /// Over a connection to the host's daemon.
+    Connection,
+    /// As this command on the host; with a terminal or without.
+    There(Vec<String>, bool),
+    /// Not at all: the reason, and the next step.
+    Refused(&'static str, &'static str),
+}
+
+/// Carries out `command` on the host of the command line.
+pub(super) async fn run(ctx: &mut ClientContext, command: Command, on: &OnHost) -> CommandResult {
+    let place = match on {
+        OnHost::Local => return verbs::run(ctx, command).await,
+        OnHost::Any if matches!(command, Command::Spawn(_) | Command::Loop(_)) => least_busy(ctx).await?,
+        OnHost::Any => {
+            let error = Error::usage("--on any chooses a host for a new worker");
+            return Err(error.hint("to list the workers of all hosts: swarm ls --all-hosts").into());
+        }
+        OnHost::Host(name) => named_place(ctx, name)?,
+    };
+    let Some(host) = place.host() else { return verbs::run(ctx, command).await };
+    match route(&command) {
+        HostRoute::Connection => {
+            set_host(&host.name);
+            ctx.host = Some(place);
+            verbs::run(ctx, command).await
+        }
+        HostRoute::There(words, tty) => {
+            let code = ssh::run_on_terminal(&place, host, &join(&words), tty).await?;
+            match code {
+                Some(255) => Err(ssh::reason(&place, host).await.into()),
+                code => Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)),
+            }
+        }
+        HostRoute::Refused(what, hint) => {
+            Err(Error::usage(format!("{what} cannot be used with --on")).hint(hint).into())
+        }
+    }
+}
+
+/// How a command runs on a host.
+fn route(command: &Command) -> HostRoute {
+    const LOCAL_FILES: &str = "it works on files of this machine";
+    match command {
+        Command::Spawn(_)
+        | Command::Loop(_)
+        | Command::Ls(_)
+        | Command::Status(_)
+        | Command::Peek(_)
+        | Command::Logs(_)
+        | Command::Send(_)
+        | Command::Answer(_)
+        | Command::Allow(_)
+        | Command::Interrupt(_)
+        | Command::Eof(_)
+        | Command::Wait(_)
+        | Command::Events(_)
+        | Command::Kill(_)
+        | Command::Respawn(_)
+        | Command::Clean(_)
+        | Command::Why(_)
+        | Command::Report(_)
+        | Command::Hold(_)
+        | Command::Release(_)
+        | Command::Quota(_)
+        | Command::Fetch(_) => HostRoute::Connection,
+        Command::Ralph(RalphArgs { command }) => route_ralph(command),
+        Command::Attach(args) => {
+            let read_only = args.read_only.then_some("--read-only");
+            HostRoute::There(words(["attach"].into_iter().chain(read_only).chain([args.name.as_str()])), true)
+        }
+        Command::Ui => HostRoute::There(words(["ui"]), true),
+        Command::Doctor(args) => {
+            HostRoute::There(words(["doctor"].into_iter().chain(json_flag(args.format))), false)
+        }
+        Command::Daemon(DaemonArgs { command }) => match command {
+            DaemonCommand::Start => HostRoute::There(words(["daemon", "start"]), false),
+            DaemonCommand::Stop => HostRoute::There(words(["daemon", "stop"]), false),
+            DaemonCommand::Restart => HostRoute::There(words(["daemon", "restart"]), false),
+            DaemonCommand::Status(args) => {
+                HostRoute::There(words(["daemon", "status"].into_iter().chain(json_flag(args.format))), false)
+            }
+            DaemonCommand::TakeOver(_) => {
+                HostRoute::Refused("daemon take-over", "on the host: swarm daemon take-over")
+            }
+            DaemonCommand::Run(_) => HostRoute::Refused("daemon run", "on the host: swarm daemon run"),
+        },
+        Command::Session(_) | Command::Hook(_) | Command::Hooks(_) | Command::Plugin(_) => {
+            HostRoute::Refused("this command", "run it on the host, in the project's directory")
+        }
+        Command::Config(_) | Command::Notify(_) => {
+            HostRoute::Refused("this command", "each machine has settings of its own; run it there")
+        }
+        Command::Host(_) => HostRoute::Refused("host", "give the host as an argument: swarm host check NAME"),
+        Command::Demo | Command::Completions(_) => HostRoute::Refused("this command", LOCAL_FILES),
+    }
+}
+
+fn route_ralph(command: &RalphCommand) -> HostRoute {
+    match command {
+        RalphCommand::Restore(RalphRestore { dir: Some(dir), .. }) if !dir.is_absolute() => {
+            HostRoute::Refused("a relative --dir", "give the absolute path on the host")
+        }
+        RalphCommand::Set(args) if args.changes.iter().any(|(key, _)| key == "prompt_file") => {
+            HostRoute::Refused("prompt_file", "the file is on the other machine; run the command there")
+        }
+        RalphCommand::Status(_)
+        | RalphCommand::Pause(_)
+        | RalphCommand::Resume(_)
+        | RalphCommand::Ls(_)
+        | RalphCommand::Logs(_)
+        | RalphCommand::Set(_)
+        | RalphCommand::Diff(_)
+        | RalphCommand::Restore(_)
+        | RalphCommand::Approve(_)
+        | RalphCommand::Clean(_) => HostRoute::Connection,
+        RalphCommand::Init(_)
+        | RalphCommand::Plan(_)
+        | RalphCommand::Archive(_)
+        | RalphCommand::Template
+        | RalphCommand::Tasks(_) => HostRoute::Refused(
+            "this command",
+            "it works on files of a project; run it in the project's directory",
+        ),
+    }
+}
+
+fn json_flag(format: PageFormat) -> Option<&'static str> {
+    (format == PageFormat::Json).then_some("--format=json")
+}
+
+fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    std::iter::once("swarm").chain(words).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    fn route_of(line: &str) -> HostRoute {
+        let words: Vec<OsString> =
+            std::iter::once("swarm").chain(line.split_whitespace()).map(OsString::from).collect();
+        route(&Cli::from_words(&words).unwrap().command)
+    }
+
+    #[test]
+    fn terminal_files_and_processes_of_the_host_are_used_there() {
+        for (line, wanted, tty) in [
+            ("attach gpu1/a", "swarm attach a", true),
+            ("attach --read-only a", "swarm attach --read-only a", true),
+            ("ui", "swarm ui", true),
+            ("daemon status --format json", "swarm daemon status --format=json", false),
+            ("doctor", "swarm doctor", false),
+        ] {
+            let HostRoute::There(words, has_tty) = route_of(line) else { panic!("{line}") };
+            assert_eq!((join(&words).as_str(), has_tty), (wanted, tty), "{line}");
+        }
+        for line in ["ls", "wait a", "ralph resume a", "events -f", "ralph restore a 1 --dir /x"] {
+            assert_eq!(route_of(line), HostRoute::Connection, "{line}");
+        }
+        for line in [
+            "ralph init",
+            "session status",
+            "config show",
+            "ralph restore a 1 --dir x",
+            "ralph set a prompt_file=p",
+        ] {
+            assert!(matches!(route_of(line), HostRoute::Refused(..)), "{line}");
+        }
+    }
+}

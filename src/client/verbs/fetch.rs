@@ -1,0 +1,26 @@
+//! `swarm fetch`: bring the branch of a worker on a host into the repository of the current directory.
+
+use crate::cli::Fetch;
+use crate::client::connect::QUICK_TIMEOUT;
+use crate::client::context::ClientContext;
+use crate::error::Error;
+use crate::out::CommandResult;
+use crate::protocol::{Call, Named, WorkerView};
+use crate::remote::code;
+
+pub(super) async fn run(ctx: &ClientContext, args: &Fetch) -> CommandResult {
+    let place = ctx.place()?;
+    let Some(host) = place.host() else {
+        let error = Error::usage("the worker is on this machine: fetch is for one on a remote host");
+        return Err(error.hint("name it as HOST/NAME").into());
+    };
+    let call = Call::Status(Named { name: args.name.to_string() });
+    let worker: WorkerView = ctx.call(&call, QUICK_TIMEOUT).await?;
+    let Some(worktree) = worker.worktree else {
+        return Err(Error::invalid(format!("worker '{}' has no worktree", args.name)).into());
+    };
+    let dir = std::env::current_dir().map_err(|e| Error::system("cannot use the current directory", e))?;
+    code::fetch(&place, host, &dir, &worktree.base_repo, &worktree.branch).await?;
+    ctx.out.line(&format!("fetched branch {} from {}", worktree.branch, host.name))?;
+    Ok(0)
+}

@@ -1,0 +1,24 @@
+//! Names the remote host in the commands of messages.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use swarm_state::host::{HostName, with_host};
+
+/// The host of the command. The process runs one command, so this is global.
+static HOST: OnceLock<HostName> = OnceLock::new();
+
+/// The command runs on this host from now on.
+pub(crate) fn set_host(name: &HostName) {
+    let _ = HOST.set(name.clone());
+}
+
+/// Adds the host of the command to each command of swarm in a message.
+pub(crate) fn for_host(text: &str) -> Cow<'_, str> {
+    HOST.get().map_or(Cow::Borrowed(text), |host| with_host(text, host.as_str()).into())
+}
+
+/// As [`for_host`], for the lines of a page.
+pub(crate) fn for_hosts(lines: &[String]) -> Vec<String> {
+    lines.iter().map(|line| for_host(line).into_owned()).collect()
+}

@@ -1,0 +1,142 @@
+//! The place of a daemon: this machine, or a remote host that is reached through ssh.
+//!
+//! Each host runs its own daemon and owns its workers. The client connects to one of them, or to all. Only [`ssh`]
+//! starts ssh. Deliberately absent: the protocol, and decisions about ssh's options and failures
+//! ([`swarm_state::host`]).
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use swarm_state::host::{CONNECT_TIMEOUT_SECONDS, HostName, LOCAL, SshFault};
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::paths::sockets::stand_in_dir;
+use crate::paths::{Paths, SOCKET_PATH_MAX, private_dir};
+
+pub(crate) mod code;
+pub(crate) mod ssh;
+
+/// The machine of a daemon, and the paths of this machine.
+#[derive(Clone, Debug)]
+pub struct Place {
+    paths: Paths,
+    host: Option<Arc<RemoteHost>>,
+}
+
+/// A remote host of the settings.
+#[derive(Debug)]
+pub(crate) struct RemoteHost {
+    pub(crate) name: HostName,
+    /// The destination for ssh.
+    pub(crate) destination: String,
+}
+
+impl Place {
+    /// A remote host.
+    pub(crate) fn remote(paths: Paths, name: HostName, destination: String) -> Self {
+        Self { paths, host: Some(Arc::new(RemoteHost { name, destination })) }
+    }
+
+    /// The host, unless it is this machine.
+    pub(crate) fn host(&self) -> Option<&RemoteHost> {
+        self.host.as_deref()
+    }
+
+    /// The path of ssh's shared connections, in which ssh replaces `%C` by a hash of the destination.
+    pub(crate) fn ssh_control(&self) -> PathBuf {
+        // A hash has 40 characters, and a temporary name that ssh binds has 17 more.
+        const MORE_BYTES: usize = 40 + 17;
+        let path = self.root().join("ssh/%C");
+        if path.as_os_str().len() + MORE_BYTES <= SOCKET_PATH_MAX {
+            return path;
+        }
+        PathBuf::from(format!("/tmp/swarm-{}/ssh-%C", nix::unistd::geteuid()))
+    }
+
+    /// Makes the directory of the shared connections, private to this user.
+    fn prepare_ssh(&self) -> Result<()> {
+        match self.ssh_control().parent() {
+            Some(dir) if !dir.starts_with(self.root()) => stand_in_dir(dir),
+            Some(dir) => private_dir(self.root()).and_then(|()| private_dir(dir)),
+            None => Ok(()),
+        }
+    }
+
+    /// The file with the last answer of a remote host.
+    pub(crate) fn last_answer(&self) -> Option<PathBuf> {
+        Some(self.root().join("hosts").join(format!("{}.json", self.host_name()?)))
+    }
+
+    /// The name of the host, unless it is this machine.
+    pub(crate) fn host_name(&self) -> Option<&HostName> {
+        self.host().map(|host| &host.name)
+    }
+}
+
+impl From<&Paths> for Place {
+    fn from(paths: &Paths) -> Self {
+        Self { paths: paths.clone(), host: None }
+    }
+}
+
+impl Deref for Place {
+    type Target = Paths;
+    fn deref(&self) -> &Paths {
+        &self.paths
+    }
+}
+
+/// The place of a host of the settings; `local` is this machine.
+///
+/// # Errors
+/// When the settings do not have the host.
+pub(crate) fn find(paths: &Paths, hosts: &BTreeMap<HostName, String>, name: &HostName) -> Result<Place> {
+    if name.as_str() == LOCAL {
+        return Ok(Place::from(paths));
+    }
+    match hosts.get(name) {
+        Some(destination) => Ok(Place::remote(paths.clone(), name.clone(), destination.clone())),
+        None => {
+            let known: Vec<&str> = hosts.keys().map(HostName::as_str).collect();
+            let hint = match known.is_empty() {
+                true => format!("add it to your settings: swarm config edit; [hosts.{name}]"),
+                false => format!("known hosts: {}", known.join(", ")),
+            };
+            Err(Error::new(ErrorCode::NotFound, format!("unknown host '{name}'")).hint(hint))
+        }
+    }
+}
+
+impl RemoteHost {
+    /// The error for a failure of ssh, with the next step.
+    pub(crate) fn error(&self, fault: SshFault) -> Error {
+        let name = &self.name;
+        let by_hand = format!("connect once by hand: ssh {}", crate::shell::quote(&self.destination));
+        let install = format!("swarm host install {name}");
+        let (text, hint) = match fault {
+            SshFault::UnknownKey => ("its host key is not known".to_owned(), by_hand),
+            SshFault::ChangedKey => ("its host key has changed".to_owned(), by_hand),
+            SshFault::Denied => ("it does not accept your keys".to_owned(), by_hand),
+            SshFault::NoAnswer(line) | SshFault::Other(line) => (line, format!("swarm host check {name}")),
+            SshFault::NoSwarm => ("swarm is not installed there".to_owned(), install),
+            SshFault::OldSwarm => {
+                let text = "its swarm is too old to be used from another machine";
+                (format!("{text}; this is swarm {}", crate::protocol::RELEASE), install)
+            }
+            SshFault::Swarm(message) => (message, format!("swarm host check {name}")),
+        };
+        Error::new(ErrorCode::Unreachable, format!("host '{name}': {text}")).hint(hint)
+    }
+
+    /// The error for a host that does not answer.
+    pub(crate) fn silent(&self, what: &str) -> Error {
+        self.error(SshFault::NoAnswer(what.to_owned()))
+    }
+
+    /// The error for a host to which no connection was made in time.
+    pub(crate) fn no_connection(&self) -> Error {
+        self.silent(&format!("it did not answer within {} s", 2 * CONNECT_TIMEOUT_SECONDS))
+    }
+}

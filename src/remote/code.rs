@@ -1,0 +1,92 @@
+//! Carries code to a host and back, by git over the shared ssh connection.
+//!
+//! A host keeps a bare repository for each repository of a client, below its SWARM_DIR; the worktrees of its workers
+//! are made from it. Only commits travel: no file that git does not track.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use swarm_state::host::ssh_options;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::{Place, RemoteHost, ssh};
+use crate::error::{Error, Result};
+use crate::shell::{join, quote};
+
+/// How long a transfer may take.
+const TRANSFER_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Makes the bare repository on the host and prints its path. Its argument is the name.
+const MAKE_REPOSITORY: &str = r#"set -e
+dir=${SWARM_DIR:-$HOME/.swarm}/repos/$1.git
+[ -d "$dir/objects" ] || { mkdir -p "$dir"; chmod 700 "${SWARM_DIR:-$HOME/.swarm}"; git init -q --bare "$dir"; }
+git -C "$dir" symbolic-ref HEAD refs/heads/swarm-pushed
+cd "$dir"
+pwd -P"#;
+
+/// Pushes HEAD of the repository that holds `dir` to `branch` on the host. Returns the repository there.
+///
+/// # Errors
+/// When `dir` is in no repository, when the host has another branch of this name, or when the transfer fails.
+pub(crate) async fn push(place: &Place, host: &RemoteHost, dir: &Path, branch: &str) -> Result<PathBuf> {
+    let top = git(place, dir, &["rev-parse", "--show-toplevel"]).await?;
+    let first = git(place, dir, &["rev-list", "--max-parents=0", "HEAD"]).await?;
+    // The first commit tells repositories of the same name apart.
+    let id: String = first.lines().next_back().unwrap_or_default().chars().take(12).collect();
+    let is_name_char = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
+    let name =
+        Path::new(&top).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = format!("{}-{id}", name.chars().filter(is_name_char).collect::<String>());
+    let words = ["sh", "-c", MAKE_REPOSITORY, "sh", &name].map(str::to_owned);
+    let printed = ssh::output(place, host, &join(&words)).await?;
+    let printed = String::from_utf8_lossy(&printed);
+    let repo = PathBuf::from(printed.lines().next_back().unwrap_or_default());
+    let refs = format!("HEAD:refs/heads/{branch}");
+    // HEAD of the bare repository names this branch: a repository without a commit at HEAD has no worktrees.
+    let head = "+HEAD:refs/heads/swarm-pushed";
+    git(place, dir, &["push", "-q", "--no-verify", &url(host, &repo), &refs, head]).await?;
+    Ok(repo)
+}
+
+/// Fetches a branch and the snapshots of a worker from the host into the repository that holds `dir`.
+///
+/// # Errors
+/// When the branch here has other commits, or when the transfer fails.
+pub(crate) async fn fetch(
+    place: &Place,
+    host: &RemoteHost,
+    dir: &Path,
+    repo: &Path,
+    branch: &str,
+) -> Result<()> {
+    let own = format!("refs/heads/{branch}:refs/heads/{branch}");
+    let snapshots = format!("+refs/swarm/*:refs/swarm-hosts/{}/*", host.name);
+    git(place, dir, &["fetch", "-q", "--no-tags", &url(host, repo), &own, &snapshots]).await.map(drop)
+}
+
+/// The address of a repository on the host.
+fn url(host: &RemoteHost, repo: &Path) -> String {
+    let separator = if host.destination.starts_with("ssh://") { "" } else { ":" };
+    format!("{}{separator}{}", host.destination, repo.display())
+}
+
+/// Runs git in `dir` with the ssh of this module, and returns its output.
+async fn git(place: &Place, dir: &Path, args: &[&str]) -> Result<String> {
+    place.prepare_ssh()?;
+    let options = ssh_options(&place.ssh_control().to_string_lossy());
+    let options: Vec<String> = options.iter().map(|option| quote(option)).collect();
+    let mut git = Command::new("git");
+    git.args(args).current_dir(dir).kill_on_drop(true);
+    git.env("GIT_SSH_COMMAND", format!("ssh {}", options.join(" "))).env("GIT_TERMINAL_PROMPT", "0");
+    let what = format!("git {}", args.first().copied().unwrap_or_default());
+    let output = timeout(TRANSFER_TIMEOUT, git.stdin(std::process::Stdio::null()).output()).await;
+    let output = output.map_err(|_| Error::system(&what, "it did not end in time"))?;
+    let output = output.map_err(|e| Error::system(&what, e))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    let printed = String::from_utf8_lossy(&output.stderr);
+    let line = printed.lines().find(|line| !line.trim().is_empty() && !line.starts_with("hint:"));
+    Err(Error::system(&what, line.unwrap_or("it failed without a message")))
+}

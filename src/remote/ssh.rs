@@ -1,0 +1,193 @@
+//! Starts ssh: for a connection to a daemon, for a command on the terminal, and for short commands.
+//!
+//! All of them share one connection for each host, which ssh itself opens and keeps. ssh removes the socket of one that
+//! has ended; [`drop_shared`] ends one that does not answer.
+
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use swarm_state::host::{remote_line, ssh_fault, ssh_options};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::{Place, RemoteHost};
+use crate::error::{Error, Result};
+
+/// How long an ssh that has closed its output may take to exit.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The most bytes of messages that are kept.
+const MAX_STDERR_BYTES: usize = 16 * 1024;
+
+/// An ssh that runs, with its messages so far.
+#[derive(Debug)]
+pub(crate) struct SshProcess {
+    child: Child,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    /// The task that collects the messages. It ends when ssh has closed them.
+    collected: JoinHandle<()>,
+}
+
+/// The program and the options of an ssh to the host, without the command.
+fn options(place: &Place, host: &RemoteHost, more: &[&str]) -> Result<std::process::Command> {
+    place.prepare_ssh()?;
+    let mut command = std::process::Command::new("ssh");
+    command.args(ssh_options(&place.ssh_control().to_string_lossy()));
+    command.args(more).arg("--").arg(&host.destination);
+    Ok(command)
+}
+
+/// Starts a command of swarm on the host, with its input and output for this process.
+///
+/// The process has a group of its own, so that Ctrl-C ends only this command. It ends when its input is closed.
+///
+/// # Errors
+/// When ssh cannot be started.
+pub(crate) fn start(
+    place: &Place,
+    host: &RemoteHost,
+    command: &str,
+) -> Result<(SshProcess, ChildStdin, ChildStdout)> {
+    let mut ssh = options(place, host, &["-T"])?;
+    ssh.arg(remote_line(command));
+    let mut ssh = Command::from(ssh);
+    ssh.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let mut child = ssh.spawn().map_err(|e| not_started(&e))?;
+    let (Some(stdin), Some(stdout), Some(printed)) =
+        (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return Err(Error::system("cannot run ssh", "its pipes are missing"));
+    };
+    let stderr = Arc::new(Mutex::new(vec![]));
+    let collected = tokio::spawn(collect(printed, stderr.clone()));
+    Ok((SshProcess { child, stderr, collected }, stdin, stdout))
+}
+
+fn not_started(error: &std::io::Error) -> Error {
+    Error::system("cannot run ssh", error).hint("apt-get install openssh-client")
+}
+
+/// Collects the messages of ssh until it ends.
+async fn collect(mut printed: ChildStderr, into: Arc<Mutex<Vec<u8>>>) {
+    let mut bytes = [0; 1024];
+    while let Ok(count @ 1..) = printed.read(&mut bytes).await {
+        let mut text = into.lock().unwrap_or_else(PoisonError::into_inner);
+        text.extend_from_slice(&bytes[..count]);
+        let surplus = text.len().saturating_sub(MAX_STDERR_BYTES);
+        text.drain(..surplus);
+    }
+}
+
+/// Why a command on a host failed.
+pub(crate) enum RemoteFault {
+    /// It ended with this status.
+    Exit(i32, Error),
+    /// It was ended by a signal, or does not end.
+    Stuck(Error),
+}
+
+impl RemoteFault {
+    /// The error for a person.
+    pub(crate) fn into_error(self) -> Error {
+        match self {
+            Self::Exit(_, error) | Self::Stuck(error) => error,
+        }
+    }
+}
+
+impl SshProcess {
+    /// Why the process has closed its output; `None` when its command ended without an error.
+    pub(crate) async fn fault(&mut self, host: &RemoteHost) -> Option<RemoteFault> {
+        let code = match timeout(EXIT_TIMEOUT, self.child.wait()).await {
+            Ok(Ok(status)) if status.success() => return None,
+            Ok(status) => status.ok().and_then(|status| status.code()),
+            Err(_) => return Some(RemoteFault::Stuck(host.silent("the connection is stuck"))),
+        };
+        let _ = timeout(EXIT_TIMEOUT, &mut self.collected).await;
+        let text = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let error = host.error(ssh_fault(code, &String::from_utf8_lossy(&text)));
+        Some(
+            code.map_or_else(
+                || RemoteFault::Stuck(error.clone()),
+                |code| RemoteFault::Exit(code, error.clone()),
+            ),
+        )
+    }
+}
+
+/// Ends the shared connection of a host that does not answer, so that the next command makes a new one.
+pub(crate) async fn drop_shared(place: &Place, host: &RemoteHost) {
+    let Ok(ssh) = options(place, host, &["-O", "exit"]) else { return };
+    let mut ssh = Command::from(ssh);
+    ssh.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    let _ = timeout(EXIT_TIMEOUT, ssh.status()).await;
+}
+
+/// How long a short command may take, the connection included.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Runs a short command on the host and returns its output.
+///
+/// # Errors
+/// When the host cannot be reached, or the command fails.
+pub(crate) async fn output(place: &Place, host: &RemoteHost, command: &str) -> Result<Vec<u8>> {
+    output_of(place, host, command, vec![], OUTPUT_TIMEOUT).await
+}
+
+/// As [`output`], with `input` for the command. The whole takes at most `limit`.
+///
+/// # Errors
+/// As [`output`].
+pub(crate) async fn output_of(
+    place: &Place,
+    host: &RemoteHost,
+    command: &str,
+    input: Vec<u8>,
+    limit: Duration,
+) -> Result<Vec<u8>> {
+    let (mut process, mut stdin, mut printed) = start(place, host, command)?;
+    // The command may end before it has read all.
+    let feed = tokio::spawn(async move { stdin.write_all(&input).await });
+    let mut stdout = vec![];
+    let read = timeout(limit, printed.read_to_end(&mut stdout)).await;
+    feed.abort();
+    match read {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => return Err(host.silent(&error.to_string())),
+        Err(_) => {
+            drop_shared(place, host).await;
+            return Err(host.silent(&format!("it did not answer within {} s", limit.as_secs())));
+        }
+    }
+    match process.fault(host).await {
+        Some(fault) => Err(fault.into_error()),
+        None => Ok(stdout),
+    }
+}
+
+/// Runs a command of swarm on the host, on this terminal, and returns its exit status.
+///
+/// # Errors
+/// When ssh cannot be started.
+pub(crate) async fn run_on_terminal(
+    place: &Place,
+    host: &RemoteHost,
+    command: &str,
+    tty: bool,
+) -> Result<Option<i32>> {
+    let mut ssh = options(place, host, if tty { &["-t"] } else { &["-T"] })?;
+    ssh.arg(remote_line(command));
+    let status = Command::from(ssh).status().await.map_err(|e| not_started(&e))?;
+    Ok(status.code())
+}
+
+/// The error for an ssh on the terminal that failed by itself; the messages are already there.
+pub(crate) async fn reason(place: &Place, host: &RemoteHost) -> Error {
+    match output(place, host, "true").await {
+        Err(error) => error,
+        Ok(_) => host.silent("the connection was closed"),
+    }
+}

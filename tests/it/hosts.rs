@@ -1,0 +1,539 @@
+//! Remote hosts over a real sshd on loopback. A "host" is this machine with another HOME, SWARM_DIR and tmux server.
+//!
+//! ssh takes the home directory from the user database and not from HOME, so that a script on PATH gives it the world's
+//! own configuration.
+
+use std::fs::{self, File};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::attach::Terminal;
+use crate::world::{Ran, SWARM, World, is_alive, signal};
+
+const SSHD: &str = "/usr/sbin/sshd";
+
+/// A world with a client and hosts.
+struct Hosts {
+    world: World,
+    hosts: Vec<Host>,
+}
+
+/// An sshd of its own.
+struct Host {
+    name: &'static str,
+    dir: PathBuf,
+    port: u16,
+    sshd: Child,
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn key(file: &Path) -> String {
+    run(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(file));
+    fs::read_to_string(file.with_extension("pub")).unwrap()
+}
+
+fn script(file: &Path, text: &str) {
+    fs::write(file, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+impl Host {
+    /// Starts the sshd and waits until it listens.
+    fn start(world: &World, name: &'static str, authorized: &str) -> Self {
+        let dir = world.path(name);
+        fs::create_dir_all(dir.join("home/work")).unwrap();
+        fs::create_dir_all(dir.join("bin")).unwrap();
+        std::os::unix::fs::symlink(SWARM, dir.join("bin/swarm")).unwrap();
+        key(&dir.join("key"));
+        fs::write(dir.join("authorized"), authorized).unwrap();
+        // The port is free again when the listener is dropped.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let shown = dir.display();
+        let config = format!(
+            "Port {port}\nListenAddress 127.0.0.1\nHostKey {shown}/key\nAuthorizedKeysFile {shown}/authorized\n\
+             PidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\n\
+             KbdInteractiveAuthentication no\nPrintMotd no\nPrintLastLog no\n\
+             SetEnv HOME={shown}/home SWARM_DIR={shown}/swarm TMUX_TMPDIR={shown} PATH={shown}/bin:{}\n",
+            std::env::var("PATH").unwrap()
+        );
+        fs::write(dir.join("sshd_config"), config).unwrap();
+        let mut host = Self { name, dir, port, sshd: Command::new("true").spawn().unwrap() };
+        host.sshd.wait().unwrap();
+        host.listen(world);
+        host
+    }
+
+    /// Starts the sshd, after the first time as a host that has started again.
+    fn listen(&mut self, world: &World) {
+        if nix::unistd::geteuid().is_root() {
+            // Debian's service makes it.
+            fs::create_dir_all("/run/sshd").unwrap();
+        }
+        let log = File::options().create(true).append(true).open(self.dir.join("sshd.log")).unwrap();
+        let mut sshd = Command::new(SSHD);
+        sshd.args(["-D", "-e", "-f"]).arg(self.dir.join("sshd_config"));
+        self.sshd = sshd.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let port = self.port;
+        world.until("sshd listens", || TcpStream::connect(("127.0.0.1", port)).ok().map(drop));
+    }
+
+    /// The processes of sshd that serve a connection.
+    fn sessions(&self) -> Vec<u32> {
+        fn below(pid: u32) -> Vec<u32> {
+            let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+            let children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+            children.flat_map(|pid| std::iter::once(pid).chain(below(pid))).collect()
+        }
+        let is_sshd = |pid: &u32| {
+            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("sshd"))
+        };
+        below(self.sshd.id()).into_iter().filter(is_sshd).collect()
+    }
+
+    /// Sends a signal to each process that serves a connection.
+    fn signal(&self, which: Signal) {
+        self.sessions().into_iter().for_each(|pid| signal(pid, which));
+    }
+
+    /// The pid of its daemon.
+    fn daemon(&self) -> Option<u32> {
+        let text = fs::read_to_string(self.dir.join("swarm/daemon.lock")).ok()?;
+        text.split_whitespace().next()?.parse().ok().filter(|pid| is_alive(*pid))
+    }
+}
+
+impl Hosts {
+    fn new(names: &[&'static str]) -> Self {
+        let mut world = World::new();
+        let ssh = world.path("home/.ssh");
+        fs::create_dir_all(&ssh).unwrap();
+        let own = key(&ssh.join("id"));
+        let hosts: Vec<Host> = names.iter().map(|name| Host::start(&world, name, &own)).collect();
+        fs::create_dir_all(world.path("home/.config/swarm")).unwrap();
+        let bin = world.path("bin");
+        fs::create_dir(&bin).unwrap();
+        script(&bin.join("ssh"), &format!("exec /usr/bin/ssh -F {}/config \"$@\"", ssh.display()));
+        world.set("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()));
+        let this = Self { world, hosts };
+        this.configure();
+        this
+    }
+
+    /// Writes the client's settings and its ssh configuration.
+    fn configure(&self) {
+        let ssh = self.world.path("home/.ssh");
+        let (mut config, mut known, mut settings) = (String::new(), String::new(), String::new());
+        for host in &self.hosts {
+            let (name, port) = (host.name, host.port);
+            config += &format!("Host {name}\n  HostName 127.0.0.1\n  Port {port}\n");
+            let key = fs::read_to_string(host.dir.join("key.pub")).unwrap();
+            known += &format!("[127.0.0.1]:{port} {key}");
+            settings += &format!("[hosts.{name}]\n");
+        }
+        let shown = ssh.display();
+        config += &format!(
+            "Host *\n  IdentityFile {shown}/id\n  IdentitiesOnly yes\n  UserKnownHostsFile {shown}/known_hosts\n  \
+             GlobalKnownHostsFile /dev/null\n"
+        );
+        fs::write(ssh.join("config"), config).unwrap();
+        fs::write(ssh.join("known_hosts"), known).unwrap();
+        fs::write(self.world.path("home/.config/swarm/config.toml"), settings).unwrap();
+    }
+
+    #[track_caller]
+    fn swarm(&self, line: &str) -> Ran {
+        self.world.swarm(&line.split_whitespace().collect::<Vec<_>>())
+    }
+
+    #[track_caller]
+    fn status(&self, name: &str) -> Value {
+        serde_json::from_str(&self.swarm(&format!("status {name} --format json")).out).unwrap_or_default()
+    }
+
+    #[track_caller]
+    fn until_status(&self, name: &str, status: &str) {
+        self.world
+            .until(&format!("{name} is {status}"), || (self.status(name)["status"] == status).then_some(()));
+    }
+
+    fn host(&self, name: &str) -> &Host {
+        self.hosts.iter().find(|host| host.name == name).unwrap()
+    }
+}
+
+impl Drop for Hosts {
+    /// Ends what was started: shared connections, daemons and tmux servers of the hosts, and the sshds.
+    fn drop(&mut self) {
+        for host in &mut self.hosts {
+            host.signal(Signal::SIGCONT);
+            let control = self.world.swarm_dir().join("ssh/%C");
+            let mut ssh = self.world.command(self.world.path("bin/ssh"));
+            ssh.arg("-o").arg(format!("ControlPath={}", control.display())).args(["-O", "exit", host.name]);
+            drop(ssh.stdout(Stdio::null()).stderr(Stdio::null()).status());
+            if let Some(pid) = host.daemon() {
+                signal(pid, Signal::SIGKILL);
+            }
+            let socket = swarm::paths::Paths::new(host.dir.join("swarm")).tmux_socket();
+            let mut tmux = self.world.command("tmux");
+            tmux.arg("-S").arg(socket).arg("kill-server");
+            drop(tmux.stdout(Stdio::null()).stderr(Stdio::null()).status());
+            drop(host.sshd.kill());
+            drop(host.sshd.wait());
+        }
+    }
+}
+
+#[test]
+fn every_verb_works_on_a_host() {
+    let hosts = Hosts::new(&["a", "b"]);
+    fs::write(hosts.world.work().join("PROMPT.md"), "say hello\n").unwrap();
+    let cwd = hosts.host("a").dir.join("home/work");
+    let spawn = ["spawn", "--name", "a/x", "--cwd", cwd.to_str().unwrap(), "--prompt-file", "PROMPT.md"];
+    let shell =
+        ["--prompt-via", "stdin", "--", "sh", "-c", "cat; pwd; echo HOME=$HOME; echo WORD=$WORD; sleep 600"];
+    let _ =
+        hosts.world.swarm(&[&spawn[..], &["--env", "WORD=there"], &shell].concat()).ok().says("spawned x");
+    hosts
+        .world
+        .until("its output arrives", || hosts.swarm("peek a/x").out.contains("WORD=there").then_some(()));
+    let logs = hosts.swarm("logs a/x").ok();
+    assert!(logs.out.contains("say hello") && logs.out.contains(&cwd.display().to_string()), "{}", logs.out);
+    assert!(
+        logs.out.contains(&format!("HOME={}", hosts.host("a").dir.join("home").display())),
+        "{}",
+        logs.out
+    );
+    // The same name on this machine and on another host are other workers.
+    let _ = hosts.world.spawn("x", &[], &["cat"]).ok();
+    let there = hosts.host("b").dir.join("home/work").display().to_string();
+    let _ = hosts.swarm(&format!("--on b spawn --name x --cwd {there} -- cat")).ok();
+    assert_eq!(hosts.status("a/x")["cmd"][0], "sh");
+    assert_eq!(hosts.status("a/x")["host"], "a");
+    assert_eq!(
+        (hosts.status("x")["cmd"][0].as_str(), hosts.status("x")["host"].as_str()),
+        (Some("cat"), None)
+    );
+    let _ = hosts.swarm("send b/x hello").ok();
+    hosts.world.until("the text arrives", || hosts.swarm("peek -H b x").out.contains("hello").then_some(()));
+    assert!(!hosts.swarm("peek x").ok().out.contains("hello"));
+    let _ = hosts.swarm("eof b/x").ok();
+    let _ = hosts.swarm("wait b/x --for done").ok();
+    let _ = hosts.swarm("why b/x").ok();
+    let _ = hosts.swarm("report --on b").ok().says("x");
+    let _ = hosts.swarm("events b/x").ok().says("x: ");
+    let _ = hosts.swarm("respawn b/x").ok();
+    let _ = hosts.swarm("interrupt b/x").ok();
+    hosts.world.until("the interrupt ends it", || (hosts.status("b/x")["status"] != "running").then_some(()));
+    let _ = hosts.swarm("clean b/x").ok();
+    let _ = hosts.swarm("status b/x").code(2).warns("no worker named 'x'").warns("hint: swarm --on b ls");
+    let _ = hosts.swarm("kill a/x --format json").ok();
+    hosts.until_status("a/x", "killed");
+    assert_eq!(hosts.status("x")["status"], "running");
+    let _ = hosts.swarm("daemon status --on a").ok().says("running");
+    let _ = hosts.swarm("doctor --on a").says("tmux");
+    let _ = hosts.swarm("kill --all").ok();
+}
+
+#[test]
+fn loop_on_a_host_is_followed_to_its_end() {
+    let hosts = Hosts::new(&["a"]);
+    let cwd = hosts.host("a").dir.join("home/work").display().to_string();
+    let words = [
+        "loop",
+        "--on",
+        "a",
+        "--cwd",
+        &cwd,
+        "make it",
+        "--no-promise",
+        "--check",
+        "test -e done",
+        "-n",
+        "3",
+        "--",
+    ];
+    let agent = ["sh", "-c", "cat >>got; touch done"];
+    let _ = hosts.world.swarm(&[&words[..], &agent].concat()).ok();
+    assert!(fs::read_to_string(Path::new(&cwd).join("got")).unwrap().contains("make it"));
+    let ls = hosts.swarm("ralph ls --on a --format names").ok().out;
+    let name = ls.lines().next_back().unwrap().to_owned();
+    assert!(name.starts_with("a/"), "{name}");
+    let _ = hosts.swarm(&format!("ralph status {name}")).ok();
+    let _ = hosts.swarm(&format!("ralph logs {name}")).ok();
+    let _ = hosts.swarm(&format!("report {name}")).ok();
+    let _ = hosts.swarm(&format!("why {name}")).ok();
+}
+
+#[test]
+fn attach_opens_the_window_of_the_host() {
+    let hosts = Hosts::new(&["a"]);
+    let cwd = hosts.host("a").dir.join("home/work").display().to_string();
+    let _ = hosts.swarm(&format!("spawn --on a --name x --cwd {cwd} -- cat")).ok();
+    let terminal = Terminal::run(&hosts.world, 0, &[SWARM, "attach", "a/x"]);
+    hosts.world.until("the window is there", || terminal.screen().contains("x").then_some(()));
+    hosts.world.until("keys arrive", || {
+        terminal.keys(&["echo-me", "Enter"]);
+        hosts.swarm("peek a/x").out.contains("echo-me\necho-me").then_some(())
+    });
+    terminal.keys(&["C-b", "d"]);
+    hosts.world.until("the person has left", || terminal.screen().contains("code 0").then_some(()));
+    hosts.until_status("a/x", "running");
+}
+
+#[test]
+fn failures_name_the_reason_and_the_next_step() {
+    let hosts = Hosts::new(&["a"]);
+    let _ = hosts.swarm("ls --on nowhere").code(2).warns("unknown host 'nowhere'").warns("known hosts: a");
+    let _ = hosts.swarm("status b/x/y").code(2);
+    let _ = hosts.swarm("wait a/x y").code(2).warns("several hosts: local, a");
+    let _ = hosts.swarm("session status --on a").code(2).warns("cannot be used with --on");
+    let _ = hosts
+        .swarm("spawn --on a --cwd /nonexistent -- cat")
+        .code(1)
+        .warns("no such directory: /nonexistent");
+    let _ = hosts.swarm("spawn --on a --worktree -- cat").code(2).warns("needs a name");
+    // Another machine answers under the same address.
+    let known = hosts.world.path("home/.ssh/known_hosts");
+    let right = fs::read_to_string(&known).unwrap();
+    let end = |hosts: &Hosts| {
+        let host = &hosts.hosts[0];
+        host.signal(Signal::SIGKILL);
+        hosts.world.until("the connection is gone", || host.sessions().is_empty().then_some(()));
+    };
+    end(&hosts);
+    let other = key(&hosts.world.path("other-key"));
+    fs::write(&known, format!("[127.0.0.1]:{} {other}", hosts.hosts[0].port)).unwrap();
+    let _ = hosts.swarm("ls --on a").code(6).warns("its host key has changed").warns("ssh a");
+    fs::write(&known, "").unwrap();
+    let _ = hosts.swarm("ls --on a").code(6).warns("its host key is not known").warns("ssh a");
+    assert_eq!(fs::read_to_string(&known).unwrap(), "", "no key is accepted for the user");
+    fs::write(&known, right).unwrap();
+    let authorized = hosts.hosts[0].dir.join("authorized");
+    let own = fs::read_to_string(&authorized).unwrap();
+    fs::write(&authorized, "").unwrap();
+    let _ = hosts.swarm("ls --on a").code(6).warns("does not accept your keys");
+    fs::write(&authorized, own).unwrap();
+    // The host has no swarm, and then one that is too old.
+    let swarm = hosts.hosts[0].dir.join("bin/swarm");
+    fs::remove_file(&swarm).unwrap();
+    let _ =
+        hosts.swarm("ls --on a").code(6).warns("swarm is not installed there").warns("swarm host install a");
+    script(&swarm, "echo \"error: unrecognized subcommand 'connect'\" >&2; exit 2");
+    let _ = hosts.swarm("ls --on a").code(6).warns("too old");
+    script(&swarm, "echo Welcome; echo '{\"swarm\":99,\"daemon\":\"9.9.9\",\"pid\":7}'; cat >/dev/null");
+    let _ = hosts.swarm("host check a").code(4).warns("9.9.9").warns("this is swarm");
+    fs::remove_file(&swarm).unwrap();
+    std::os::unix::fs::symlink(SWARM, &swarm).unwrap();
+    let _ = hosts.swarm("host check a").ok().says("a: its daemon");
+    let _ = hosts.swarm("host ls").ok().says("local");
+}
+
+#[test]
+fn install_copies_checks_and_replaces() {
+    let hosts = Hosts::new(&["a"]);
+    let installed = hosts.host("a").dir.join("home/.local/bin/swarm");
+    let binary = hosts.world.path("built");
+    script(&binary, "echo swarm 7.0.0");
+    let install = |more: &[&str]| {
+        hosts.world.swarm(&[&["host", "install", "a", "--binary", binary.to_str().unwrap()], more].concat())
+    };
+    let _ = install(&[]).code(2).warns("add --yes");
+    assert!(!installed.exists());
+    let _ = install(&["--yes"]).ok().says("it is swarm 7.0.0");
+    assert_eq!(fs::read(&installed).unwrap(), fs::read(&binary).unwrap());
+    // A program that does not run there replaces nothing.
+    script(&binary, "exit 3");
+    let _ = install(&["--yes"]).code(6).warns("does not run on this host");
+    assert!(fs::read_to_string(&installed).unwrap().contains("7.0.0"));
+    assert_eq!(fs::read_dir(installed.parent().unwrap()).unwrap().count(), 1, "no temporary file remains");
+    let _ = hosts.swarm("host install local --yes").code(2);
+}
+
+#[test]
+fn followers_survive_a_link_that_is_cut() {
+    let hosts = Hosts::new(&["a"]);
+    let host = hosts.host("a");
+    let cwd = host.dir.join("home/work").display().to_string();
+    let script = "echo first; read x <ctl; echo second; read x <ctl";
+    nix::unistd::mkfifo(&host.dir.join("home/work/ctl"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let words = ["spawn", "--on", "a", "--name", "x", "--cwd", &cwd, "--", "sh", "-c", script];
+    let _ = hosts.world.swarm(&words).ok();
+    let logs = hosts.world.follow(&["logs", "--follow", "a/x"]);
+    let events = hosts.world.follow(&["events", "--follow", "--on", "a", "--since", "0"]);
+    let mut wait = hosts.world.follow(&["wait", "a/x", "--for", "done"]);
+    logs.until_says(&hosts.world, "first");
+    events.until_says(&hosts.world, "x: ");
+    host.signal(Signal::SIGKILL);
+    hosts.world.until("the connection is gone", || host.sessions().is_empty().then_some(()));
+    fs::write(host.dir.join("home/work/ctl"), "\n").unwrap();
+    logs.until_says(&hosts.world, "second");
+    fs::write(host.dir.join("home/work/ctl"), "\n").unwrap();
+    assert_eq!(wait.wait(&hosts.world), 0);
+    events.until_says(&hosts.world, "exit");
+    let said = events.output();
+    let mut lines: Vec<&str> = said.lines().collect();
+    let count = lines.len();
+    lines.dedup();
+    assert_eq!(lines.len(), count, "an event was printed twice: {said}");
+}
+
+#[test]
+fn stalled_host_keeps_its_rows_and_its_agents() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let cwd = |name| hosts.host(name).dir.join("home/work").display().to_string();
+    for name in ["a", "b"] {
+        let _ =
+            hosts.swarm(&format!("spawn --on {name} --name w{name} --cwd {} -- sleep 600", cwd(name))).ok();
+    }
+    let all = || hosts.world.swarm(&["ls", "--all-hosts"]);
+    hosts.world.until("both answer", || {
+        let ran = all();
+        (ran.out.contains("wa ") && ran.out.contains("wb ") && ran.err.is_empty()).then_some(())
+    });
+    hosts.host("a").signal(Signal::SIGSTOP);
+    let ran = hosts.world.until("the host that runs answers in time", || {
+        Some(all().ok()).filter(|ran| !ran.err.contains("warning: b is"))
+    });
+    let row = |name: &str| ran.out.lines().find(|line| line.contains(name)).unwrap_or_default().to_owned();
+    assert!(
+        row("wa ").contains("unreachable for") && row("wb ").contains("running"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
+    let json = hosts.world.swarm(&["ls", "--all-hosts", "--format", "json"]).ok().json();
+    let worker = |name: &str| json.as_array().unwrap().iter().find(|w| w["name"] == name).unwrap().clone();
+    assert_eq!(
+        (worker("wa")["status"].as_str(), worker("wa")["host"].as_str()),
+        (Some("unreachable"), Some("a"))
+    );
+    let _ = hosts.swarm("status a/wa").code(6).warns("host 'a'");
+    assert_eq!(hosts.status("b/wb")["status"], "running");
+    // The sessions that stand still belong to connections that the client has given up.
+    hosts.host("a").signal(Signal::SIGCONT);
+    hosts.until_status("a/wa", "running");
+    // A new worker goes to the machine with the fewest live workers: this one.
+    let ran = hosts.world.swarm(&["spawn", "--on", "any", "--name", "n", "--", "sleep", "600"]).ok();
+    assert!(ran.err.contains("on host local (0 live workers)"), "{}", ran.err);
+    let _ = hosts.swarm("kill n").ok();
+}
+
+#[test]
+fn two_clients_at_once_and_a_stale_control_socket_do_no_harm() {
+    let hosts = Hosts::new(&["a"]);
+    let mut first: Vec<_> = (0..4).map(|_| hosts.world.follow(&["host", "check", "a"])).collect();
+    for client in &mut first {
+        assert_eq!(client.wait(&hosts.world), 0, "{}", client.output());
+    }
+    // The master of the shared connection dies and leaves its socket.
+    let dir = hosts.world.swarm_dir().join("ssh");
+    let socket = || fs::read_dir(&dir).unwrap().flatten().map(|entry| entry.path()).next();
+    let path = hosts.world.until("the shared connection has a socket", socket);
+    hosts.host("a").signal(Signal::SIGKILL);
+    hosts.world.until("the connection is gone", || (!path.exists()).then_some(()));
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    let _ = hosts.swarm("host check a").ok();
+    let mode = fs::metadata(&dir).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
+fn code_travels_by_git_in_both_directions() {
+    let hosts = Hosts::new(&["a"]);
+    let repo = hosts.world.repo("app");
+    let git = |args: &[&str]| {
+        let mut git = hosts.world.command("git");
+        git.args(args).current_dir(&repo);
+        hosts.world.run(git)
+    };
+    fs::write(repo.join("file"), "from here\n").unwrap();
+    let _ = git(&["add", "file"]).ok();
+    let _ = git(&["commit", "-q", "-m", "file"]).ok();
+    fs::write(repo.join("ignored"), "stays here\n").unwrap();
+    let script = "ls; git config user.name t; git config user.email t@t.invalid; echo there >>file; \
+        git commit -qam work; echo committed; sleep 600";
+    let swarm = |args: &[&str]| {
+        let mut swarm = hosts.world.command(SWARM);
+        swarm.args(args).current_dir(&repo);
+        hosts.world.run(swarm)
+    };
+    let _ = swarm(&["spawn", "--name", "a/fix", "--worktree", "--", "sh", "-c", script]).ok();
+    hosts
+        .world
+        .until("it has committed", || hosts.swarm("logs a/fix").out.contains("committed").then_some(()));
+    let logs = hosts.swarm("logs a/fix").ok().out;
+    assert!(logs.contains("file") && !logs.contains("ignored"), "{logs}");
+    let _ = swarm(&["fetch", "a/fix"]).ok().says("fetched branch swarm/fix from a");
+    let _ = git(&["show", "swarm/fix:file"]).ok().says("from here\nthere");
+    // The same name again is another branch's history, and nothing is overwritten.
+    let _ = hosts.swarm("kill a/fix").ok();
+    let _ = git(&["commit", "-q", "--allow-empty", "-m", "more"]).ok();
+    let _ = swarm(&["spawn", "--name", "a/fix", "--worktree", "--", "true"]).code(1).warns("git push");
+}
+
+#[test]
+fn silent_hosts_do_not_delay_the_table() {
+    let hosts = Hosts::new(&["a"]);
+    // The kernel accepts connections, and nobody answers them.
+    let silent: Vec<TcpListener> = (0..3).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let ssh = hosts.world.path("home/.ssh/config");
+    let mut config = fs::read_to_string(&ssh).unwrap();
+    let mut settings = "[hosts.a]\n".to_owned();
+    for (number, listener) in silent.iter().enumerate() {
+        let port = listener.local_addr().unwrap().port();
+        config = format!("Host silent{number}\n  HostName 127.0.0.1\n  Port {port}\n{config}");
+        settings += &format!("[hosts.silent{number}]\n");
+    }
+    fs::write(&ssh, config).unwrap();
+    fs::write(hosts.world.path("home/.config/swarm/config.toml"), settings).unwrap();
+    let cwd = hosts.host("a").dir.join("home/work").display().to_string();
+    let _ = hosts.swarm(&format!("spawn --on a --name x --cwd {cwd} -- sleep 600")).ok();
+    // The host that does answer may take longer than the limit on a busy machine.
+    let ran = hosts.world.until("the host that runs answers in time", || {
+        Some(hosts.swarm("ls --all-hosts").ok()).filter(|ran| !ran.err.contains("warning: a is"))
+    });
+    assert!(ran.out.contains("a        x"), "{}{}", ran.out, ran.err);
+    for number in 0..3 {
+        assert!(ran.out.contains(&format!("silent{number}  -     unreachable")), "{}", ran.out);
+        assert!(ran.err.contains(&format!("silent{number} is unreachable: ")), "{}", ran.err);
+    }
+    let json = hosts.world.until("the host that runs answers in time", || {
+        Some(hosts.swarm("host ls --format json").ok().json()).filter(|json| json[1]["reachable"] == true)
+    });
+    let reachable: Vec<(&str, bool)> = json
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|host| (host["name"].as_str().unwrap(), host["reachable"].as_bool().unwrap()))
+        .collect();
+    let wanted = [("local", true), ("a", true), ("silent0", false), ("silent1", false), ("silent2", false)];
+    assert_eq!(reachable, wanted);
+}
+
+#[test]
+fn host_that_starts_again_has_its_daemon_again() {
+    let mut hosts = Hosts::new(&["a"]);
+    let cwd = hosts.host("a").dir.join("home/work").display().to_string();
+    let _ = hosts.swarm(&format!("spawn --on a --name x --cwd {cwd} -- sleep 600")).ok();
+    let daemon = hosts.host("a").daemon().unwrap();
+    let host = &mut hosts.hosts[0];
+    host.signal(Signal::SIGKILL);
+    host.sshd.kill().unwrap();
+    host.sshd.wait().unwrap();
+    signal(daemon, Signal::SIGKILL);
+    let _ = hosts.swarm("status a/x").code(6).warns("Connection refused");
+    let world = &hosts.world;
+    hosts.hosts[0].listen(world);
+    hosts.until_status("a/x", "running");
+    assert_ne!(hosts.host("a").daemon(), Some(daemon));
+}
