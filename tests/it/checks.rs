@@ -7,11 +7,13 @@ use crate::world::{World, is_alive};
 
 /// Starts processes of every kind that outlives its parents, and notes their numbers.
 const FAMILY: &str = "trap '' TERM HUP
+touch $D/pids
+before=$(wc -l <$D/pids)
 sleep 1000 & echo $! >>$D/pids
 setsid sleep 1001 & echo $! >>$D/pids
 (setsid sh -c 'trap \"\" TERM; sleep 1002 & echo $! >>$D/pids; echo $$ >>$D/pids; exec >/dev/null 2>&1; cd /; wait' &)
 echo $$ >>$D/pids
-until [ $(wc -l <$D/pids) -ge 5 ]; do sleep 0.02; done
+until [ $(wc -l <$D/pids) -ge $((before + 5)) ]; do sleep 0.02; done
 touch $D/there
 ";
 
