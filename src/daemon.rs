@@ -49,6 +49,7 @@ mod supervisor;
 mod sweeping;
 mod verbs;
 mod views;
+mod watched_settings;
 mod watcher;
 
 use std::io::Write;

@@ -4,17 +4,17 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use swarm_state::notify::{Notification, NotifyPlanner};
 use tokio::time::Instant;
 
 use crate::daemon::reply::Reply;
-use crate::error::sentence;
+use crate::daemon::watched_settings::WatchedSettings;
 use crate::notify::{Channel, Outbox};
 use crate::paths::Paths;
 use crate::protocol::{NextNotification, NotifyNextParams};
-use crate::settings::{NotifySettings, Settings};
+use crate::settings::NotifySettings;
 use crate::store::{read_bounded, write_unsynced};
 
 /// Between two observations. A shorter delay of the settings shortens it.
@@ -29,8 +29,7 @@ const MAX_RECORD_BYTES: u64 = 4 << 20;
 /// The state of notifications.
 pub(crate) struct Notifying {
     settings: NotifySettings,
-    /// The time and size of the settings file that was read last.
-    stamp: Option<(SystemTime, u64)>,
+    file: WatchedSettings,
     pub(crate) outbox: Outbox,
     pub(crate) listeners: NotifyListeners,
     pub(crate) planner: NotifyPlanner,
@@ -49,7 +48,7 @@ impl Notifying {
         Self {
             planner: NotifyPlanner::new(settings.rules(), record.clone()),
             settings,
-            stamp: None,
+            file: WatchedSettings::default(),
             outbox: Outbox::start(vec![]),
             listeners: NotifyListeners::new(first),
             observed: None,
@@ -66,19 +65,8 @@ impl Notifying {
 
     /// Reads the settings if their file has changed. A file with errors changes nothing.
     pub(crate) fn reload(&mut self, paths: &Paths) {
-        let file = paths.user_config();
-        let stamp = fs::metadata(&file).ok().and_then(|found| Some((found.modified().ok()?, found.len())));
-        if stamp == self.stamp {
-            return;
-        }
-        self.stamp = stamp;
-        let settings = match Settings::load(&file, None, None) {
-            Ok(settings) => settings.notify,
-            Err(error) => return tracing::warn!("[notify] is unchanged: {}", sentence(&error)),
-        };
-        if settings == self.settings {
-            return;
-        }
+        let changed = self.file.changed(paths, "[notify]").map(|settings| settings.notify);
+        let Some(settings) = changed.filter(|settings| *settings != self.settings) else { return };
         self.outbox = Outbox::start(Channel::of(&settings));
         self.planner.set_rules(settings.rules());
         self.settings = settings;

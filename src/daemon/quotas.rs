@@ -7,16 +7,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use swarm_state::quota::{AccountQuota, QuotaAccount, QuotaFigure};
 use tokio::time::Instant;
 
 use crate::daemon::slot::Slot;
-use crate::error::sentence;
+use crate::daemon::watched_settings::WatchedSettings;
 use crate::paths::Paths;
-use crate::settings::{QuotaSettings, Settings};
+use crate::settings::QuotaSettings;
 use crate::store::{read_bounded, write_unsynced};
 
 /// The largest file of figures that is read.
@@ -25,8 +24,7 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// The figures of all accounts, and the settings.
 pub(crate) struct Quotas {
     settings: QuotaSettings,
-    /// The time and size of the settings file that was read last.
-    stamp: Option<(SystemTime, u64)>,
+    file: WatchedSettings,
     accounts: BTreeMap<QuotaAccount, AccountQuota>,
     /// The figures have changed since the last save.
     is_unsaved: bool,
@@ -60,25 +58,17 @@ impl Quotas {
             (saved.account, saved.quota)
         });
         let accounts = accounts.collect();
-        let mut quotas = Self { settings, stamp: None, accounts, is_unsaved: false, checked: None };
+        let mut quotas =
+            Self { settings, file: WatchedSettings::default(), accounts, is_unsaved: false, checked: None };
         quotas.reload(paths);
         quotas
     }
 
     /// Reads the settings if their file has changed. A file with errors changes nothing.
     pub(crate) fn reload(&mut self, paths: &Paths) {
-        let file = paths.user_config();
-        let stamp = fs::metadata(&file).ok().and_then(|found| Some((found.modified().ok()?, found.len())));
-        if stamp == self.stamp {
-            return;
-        }
-        self.stamp = stamp;
-        match Settings::load(&file, None, None) {
-            Ok(settings) => {
-                self.is_unsaved |= self.settings.park_at != settings.quota.park_at;
-                self.settings = settings.quota;
-            }
-            Err(error) => tracing::warn!("[quota] is unchanged: {}", sentence(&error)),
+        if let Some(settings) = self.file.changed(paths, "[quota]") {
+            self.is_unsaved |= self.settings.park_at != settings.quota.park_at;
+            self.settings = settings.quota;
         }
     }
 
