@@ -104,6 +104,13 @@ impl Host {
         self.sessions().into_iter().for_each(|pid| signal(pid, which));
     }
 
+    /// Cuts all connections. A client may have the next one before the last process is gone.
+    fn cut(&self, world: &World) {
+        let sessions = self.sessions();
+        self.signal(Signal::SIGKILL);
+        world.until("the connections are gone", || sessions.iter().all(|pid| !is_alive(*pid)).then_some(()));
+    }
+
     /// The pid of its daemon.
     fn daemon(&self) -> Option<u32> {
         let text = fs::read_to_string(self.dir.join("swarm/daemon.lock")).ok()?;
@@ -304,11 +311,7 @@ fn failures_name_the_reason_and_the_next_step() {
     // Another machine answers under the same address.
     let known = hosts.world.path("home/.ssh/known_hosts");
     let right = fs::read_to_string(&known).unwrap();
-    let end = |hosts: &Hosts| {
-        let host = &hosts.hosts[0];
-        host.signal(Signal::SIGKILL);
-        hosts.world.until("the connection is gone", || host.sessions().is_empty().then_some(()));
-    };
+    let end = |hosts: &Hosts| hosts.hosts[0].cut(&hosts.world);
     end(&hosts);
     let other = key(&hosts.world.path("other-key"));
     fs::write(&known, format!("[127.0.0.1]:{} {other}", hosts.hosts[0].port)).unwrap();
@@ -372,8 +375,7 @@ fn followers_survive_a_link_that_is_cut() {
     let mut wait = hosts.world.follow(&["wait", "a/x", "--for", "done"]);
     logs.until_says(&hosts.world, "first");
     events.until_says(&hosts.world, "x: ");
-    host.signal(Signal::SIGKILL);
-    hosts.world.until("the connection is gone", || host.sessions().is_empty().then_some(()));
+    host.cut(&hosts.world);
     fs::write(host.dir.join("home/work/ctl"), "\n").unwrap();
     logs.until_says(&hosts.world, "second");
     fs::write(host.dir.join("home/work/ctl"), "\n").unwrap();
