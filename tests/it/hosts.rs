@@ -362,33 +362,6 @@ fn install_copies_checks_and_replaces() {
 }
 
 #[test]
-fn followers_survive_a_link_that_is_cut() {
-    let hosts = Hosts::new(&["a"]);
-    let host = hosts.host("a");
-    let cwd = host.dir.join("home/work").display().to_string();
-    let script = "echo first; read x <ctl; echo second; read x <ctl";
-    nix::unistd::mkfifo(&host.dir.join("home/work/ctl"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-    let words = ["spawn", "--on", "a", "--name", "x", "--cwd", &cwd, "--", "sh", "-c", script];
-    let _ = hosts.world.swarm(&words).ok();
-    let logs = hosts.world.follow(&["logs", "--follow", "a/x"]);
-    let events = hosts.world.follow(&["events", "--follow", "--on", "a", "--since", "0"]);
-    let mut wait = hosts.world.follow(&["wait", "a/x", "--for", "done"]);
-    logs.until_says(&hosts.world, "first");
-    events.until_says(&hosts.world, "x: ");
-    host.cut(&hosts.world);
-    fs::write(host.dir.join("home/work/ctl"), "\n").unwrap();
-    logs.until_says(&hosts.world, "second");
-    fs::write(host.dir.join("home/work/ctl"), "\n").unwrap();
-    assert_eq!(wait.wait(&hosts.world), 0);
-    events.until_says(&hosts.world, "exit");
-    let said = events.output();
-    let mut lines: Vec<&str> = said.lines().collect();
-    let count = lines.len();
-    lines.dedup();
-    assert_eq!(lines.len(), count, "an event was printed twice: {said}");
-}
-
-#[test]
 fn stalled_host_keeps_its_rows_and_its_agents() {
     let hosts = Hosts::new(&["a", "b"]);
     let cwd = |name| hosts.host(name).dir.join("home/work").display().to_string();
