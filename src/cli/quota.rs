@@ -10,7 +10,7 @@ Show the usage limits of agents' accounts, and which loops wait for a reset.
 
 An account is an agent with its configuration directory: CLAUDE_CONFIG_DIR or ~/.claude, CODEX_HOME or ~/.codex. Claude \
 Code reports the used part of its limits while it runs in a window, and with -p --output-format stream-json. Codex \
-records it in its transcript. With an API key there are no limits to report.
+records it in its transcript. An API key has no limits to report.
 
 With park_at in [quota.claude] or [quota.codex] of your settings, swarm starts no further iteration on an account that \
 has used this percentage of a limit, until the limit is reset. A running iteration goes on, and the wait uses up no iteration. If an \

@@ -103,7 +103,7 @@ started again, or, in a Slurm job, if Slurm has not listed the former daemon's j
 Exit status:
   0  This host owns the directory.
   1  A daemon on this host owns it, or you answered no.
-  2  There is no terminal for the question; use --yes.";
+  2  The question needs a terminal; use --yes.";
 
 /// `swarm daemon take-over`
 #[derive(Debug, Args)]
