@@ -173,7 +173,7 @@ impl Supervisor {
         }
         // The changes that the marks recorded must be saved, even if nothing else happens to the worker.
         if !marks.is_empty() {
-            slot.saving.state = SaveState::Unsaved { error: None, marked: false };
+            slot.saving.state = SaveState::Unsaved { error: None, marked: true };
         }
         slot.rebuild_reader();
         slot.story = slot.task_loop().and_then(|loop_run| loop_run.last_story());

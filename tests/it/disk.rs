@@ -164,7 +164,10 @@ fn a_kill_that_could_not_be_saved_is_not_forgotten_by_a_crash() {
     disk.fill();
     let _ = world.swarm(&["kill", "l", "r", "f"]).ok().warns("is not saved yet");
     world.crash_daemon();
+    let _ = world.swarm(&["kill", "l", "r", "f"]).ok();
+    world.crash_daemon();
     disk.free();
+    let _ = world.swarm(&["kill", "l", "r", "f"]).ok();
     for name in ["l", "r", "f"] {
         world.until_status(name, "killed");
         assert_eq!(world.status(name)["reason"], "killed");

@@ -61,6 +61,10 @@ impl Supervisor {
             return child.waiting.after_stop.push(AfterStop::Killed(params, reply));
         }
         let tenant = self.refuse_shared_worktree(name);
+        if self.slots.get(name).is_some_and(|slot| slot.saving.is_unsaved()) {
+            // The disk may have space again since the last save.
+            self.save(name);
+        }
         let Some(slot) = self.slots.get_mut(name) else { return };
         let mut killed = Killed { already, forced: slot.waiting.forced.clone(), ..Killed::default() };
         killed.warnings.append(&mut slot.waiting.undone);
