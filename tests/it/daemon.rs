@@ -110,14 +110,19 @@ fn a_long_directory_works_and_shares_nothing() {
     assert_eq!(b.status(&"n".repeat(64))["status"], "running");
 }
 
+/// A command that runs a line of the shell on a terminal of its own.
+fn terminal(world: &World, line: &str) -> Command {
+    // The caller of the tests may ignore SIGINT, and a shell cannot trap a signal that was ignored at its start.
+    let mut script = world.command("perl");
+    script.args(["-e", "$SIG{INT} = 'DEFAULT'; exec @ARGV or die", "script", "-qec", line, "/dev/null"]);
+    script
+}
+
 #[test]
 fn a_closed_terminal_and_its_signals_do_not_reach_it() {
     let world = World::new();
-    // The caller of the tests may ignore the signal, and a shell cannot trap a signal that was ignored at its start.
-    let mut script = world.command("perl");
-    script.args(["-e", "$SIG{INT} = 'DEFAULT'; exec @ARGV or die", "script"]);
     let line = format!("{SWARM} daemon start; {SWARM} spawn --name w -- sleep 600");
-    script.args(["-qec", &line, "/dev/null"]);
+    let script = terminal(&world, &line);
     let _ = world.run(script).ok();
     let pid = world.daemon_pid().expect("a daemon");
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
@@ -132,12 +137,10 @@ fn a_closed_terminal_and_its_signals_do_not_reach_it() {
 #[test]
 fn ctrl_c_in_the_terminal_that_started_it_does_not_reach_it() {
     let world = World::new();
-    let mut script = world.command("script");
     let line = format!(
         "trap 'echo hit >>hits' INT; {SWARM} spawn --name w -- sleep 600; echo >there; read -r x; read -r x; true"
     );
-    script.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::null());
-    let mut terminal = script.spawn().unwrap();
+    let mut terminal = terminal(&world, &line).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let mut keys = terminal.stdin.take().unwrap();
     world.until("all is there", || world.path("work/there").exists().then_some(()));
     // A Ctrl-C that comes before the shell reads may be flushed with other type-ahead.

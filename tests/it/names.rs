@@ -71,6 +71,9 @@ fn what_is_no_name_is_refused_by_every_verb_and_touches_nothing() {
         list.sort();
         list
     };
+    // The event log is written a moment after the answer.
+    let log = world.swarm_dir().join("events.jsonl");
+    world.until("the event log is there", || log.exists().then_some(()));
     let before = files();
     let verbs = verbs(&swarm::cli::Cli::command(), &[]);
     let said: Vec<String> =
