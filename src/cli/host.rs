@@ -43,8 +43,9 @@ pub struct Fetch {
 const INSTALL_LONG: &str = "\
 Copy a swarm executable to a host, as ~/.local/bin/swarm.
 
-The file is this program if it needs no shared libraries, else the one of --binary. swarm asks first. The host compares \
-the hash of the copy and runs it once before it replaces an earlier swarm. Nothing else changes there: a daemon that runs \
+The file is the one of --binary, else this program if it needs no shared libraries, else the one that scripts/package.sh \
+built: ~/.local/share/swarm/swarm-static. swarm asks first. The host compares the hash of the copy and runs it once before \
+it replaces an earlier swarm. Nothing else changes there: a daemon that runs \
 keeps its release until swarm daemon restart.";
 
 /// `swarm host`
@@ -92,7 +93,7 @@ pub struct HostCheck {
 pub struct HostInstall {
     /// Host name
     pub name: HostName,
-    /// Executable to copy [default: this program]
+    /// Executable to copy
     #[arg(long, value_name = "FILE")]
     pub binary: Option<PathBuf>,
     /// Copy without asking

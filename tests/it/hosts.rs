@@ -362,6 +362,23 @@ fn install_copies_checks_and_replaces() {
 }
 
 #[test]
+fn install_without_a_file_takes_a_static_swarm_of_this_release() {
+    let hosts = Hosts::new(&["a"]);
+    let installed = hosts.host("a").dir.join("home/.local/bin/swarm");
+    let install = || hosts.swarm("host install a --yes");
+    let _ = install().code(1).warns("linked to libraries of this machine").warns("scripts/package.sh");
+    let packaged = hosts.world.path("home/.local/share/swarm/swarm-static");
+    fs::create_dir_all(packaged.parent().unwrap()).unwrap();
+    script(&packaged, "echo swarm 7.0.0");
+    let _ = install().code(6).warns("the copy is swarm 7.0.0, and this is swarm ");
+    assert!(!installed.exists());
+    let release = hosts.swarm("--version").ok().out;
+    script(&packaged, &format!("echo '{}'", release.trim()));
+    let _ = install().ok().says(&format!("it is {}", release.trim()));
+    assert_eq!(fs::read(&installed).unwrap(), fs::read(&packaged).unwrap());
+}
+
+#[test]
 fn stalled_host_keeps_its_rows_and_its_agents() {
     let hosts = Hosts::new(&["a", "b"]);
     let cwd = |name| hosts.host(name).dir.join("home/work").display().to_string();

@@ -15,13 +15,15 @@ use crate::client::fleet::named_place;
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::{CommandResult, Out};
 use crate::paths::own_program;
+use crate::protocol::RELEASE;
 use crate::remote::ssh;
 use crate::shell::join;
 
 /// How long the copy may take.
 const COPY_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Runs on the host, with the file on standard input and the hash as its argument.
+/// Runs on the host, with the file on standard input. Its arguments are the hash and the release; an empty release is
+/// not compared.
 const SCRIPT: &str = r#"set -e
 fail() { echo "swarm: error: $1" >&2; exit 1; }
 dir=$HOME/.local/bin
@@ -32,7 +34,9 @@ cat >"$new"
 sum=$( { sha256sum "$new" || shasum -a 256 "$new"; } 2>/dev/null | cut -d' ' -f1)
 [ "$sum" = "$1" ] || fail "the copy has another hash than the file"
 chmod 755 "$new"
-"$new" --version || fail "the copy does not run on this host"
+found=$("$new" --version) || fail "the copy does not run on this host"
+[ -z "$2" ] || [ "$found" = "$2" ] || fail "the copy is $found, and this is $2"
+echo "$found"
 mv -f "$new" "$dir/swarm"
 "#;
 
@@ -49,7 +53,9 @@ pub(super) async fn run(ctx: &ClientContext, args: &HostInstall) -> CommandResul
         return Ok(1);
     }
     let hash = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let words = ["sh", "-c", SCRIPT, "sh", &hash].map(str::to_owned);
+    // A person may choose another release.
+    let release = if args.binary.is_none() { format!("swarm {RELEASE}") } else { String::new() };
+    let words = ["sh", "-c", SCRIPT, "sh", &hash, &release].map(str::to_owned);
     let printed = ssh::output_of(&place, host, &join(&words), bytes, COPY_TIMEOUT).await?;
     let printed = String::from_utf8_lossy(&printed);
     let release = swarm_state::screen::printable(printed.lines().next_back().unwrap_or_default());
@@ -58,17 +64,33 @@ pub(super) async fn run(ctx: &ClientContext, args: &HostInstall) -> CommandResul
     Ok(0)
 }
 
-/// Reads the executable: the one of `--binary`, else this program if it runs on other machines.
+/// Reads the executable: the one of `--binary`, else this program if it runs on other machines, else the static one
+/// that `scripts/package.sh` built.
 fn executable(given: Option<&Path>) -> Result<(PathBuf, Vec<u8>)> {
-    let file = given.map_or_else(own_program, |file| Ok(file.to_owned()))?;
-    let bytes =
-        std::fs::read(&file).map_err(|e| Error::system(format!("cannot read {}", file.display()), e))?;
-    if given.is_none() && !is_static(&bytes) {
-        let message = "this swarm is linked to libraries of this machine and may not run on another one";
-        return Err(Error::new(ErrorCode::Conflict, message)
-            .hint("give a static executable, or one built on such a host: --binary FILE"));
+    let read = |file: PathBuf| match std::fs::read(&file) {
+        Ok(bytes) => Ok((file, bytes)),
+        Err(error) => Err(Error::system(format!("cannot read {}", file.display()), error)),
+    };
+    if let Some(file) = given {
+        return read(file.to_owned());
     }
-    Ok((file, bytes))
+    let own = read(own_program()?)?;
+    if is_static(&own.1) {
+        return Ok(own);
+    }
+    match packaged_program() {
+        Some(file) if file.exists() => read(file),
+        Some(_) | None => {
+            let message = "this swarm is linked to libraries of this machine and may not run on another one";
+            let hint = "build a static one with scripts/package.sh, or give one: --binary FILE";
+            Err(Error::new(ErrorCode::Conflict, message).hint(hint))
+        }
+    }
+}
+
+/// The static executable of `scripts/package.sh`.
+fn packaged_program() -> Option<PathBuf> {
+    Some(directories::BaseDirs::new()?.data_dir().join("swarm/swarm-static"))
 }
 
 /// Asks on the terminal.
