@@ -262,6 +262,26 @@ fn who_waits_for_the_next_run_can_leave() {
 }
 
 #[test]
+fn window_of_a_loop_that_is_starting_is_waited_for() {
+    let world = World::new();
+    let agent = world.agent("lp");
+    let command = agent.command();
+    let command: Vec<&str> = command.iter().map(String::as_str).collect();
+    fs::write(world.path("work/p"), "go\n").unwrap();
+    // The check runs before the first iteration, and holds it until the file is there.
+    let check = "while ! test -e go; do sleep 0.1; done; false";
+    let options = ["--ralph", "--prompt-file", "p", "-n", "2", "-d", "--check", check];
+    world.spawn("lp", &options, &command).ok();
+    let terminal = Terminal::run(&world, 0, &[SWARM, "attach", "lp"]);
+    terminal.until_shows("swarm: lp is starting, waiting for its window");
+    fs::write(world.path("work/go"), "").unwrap();
+    terminal.until_shows("lp: iteration 1");
+    world.swarm(&["kill", "lp"]).ok();
+    let _ = terminal.until_shows("code 0");
+    until_no_trace(&world);
+}
+
+#[test]
 fn of_a_loop_that_is_paused_no_next_run_is_waited_for() {
     let world = World::new();
     let mut agent = world.agent("lp");

@@ -37,19 +37,24 @@ const DAEMON_RESTART_TIMEOUT: Duration = Duration::from_secs(5);
 /// The run whose window is shown.
 struct AttachedRun {
     view: AttachView,
-    /// The iteration; `None` for a plain worker.
-    iteration: Option<u64>,
+    /// The note while swarm waits for the run after this one; `None` if none follows.
+    waiting_note: Option<String>,
     /// The text of the status line.
     title: String,
 }
 
 impl AttachedRun {
     fn new(view: AttachView, worker: &WorkerView) -> Self {
+        let name = &worker.name;
         let title = match is_loop(worker) {
-            true => format!("{}: iteration {}", worker.name, iteration(worker)),
-            false => worker.name.clone(),
+            true => format!("{name}: iteration {}", iteration(worker)),
+            false => name.clone(),
         };
-        Self { view, iteration: worker.metadata().iteration, title }
+        let of_loop = |n| format!("swarm: {name}: iteration {n} ended, waiting for the next");
+        let of_plain = || format!("swarm: {name}: its run ended, waiting for the next");
+        let waiting_note =
+            worker.metadata().iteration.map(of_loop).or_else(|| worker.restart.is_some().then(of_plain));
+        Self { view, waiting_note, title }
     }
 }
 
@@ -74,7 +79,7 @@ enum NextRun {
     /// The next run has started.
     Run(AttachedRun),
     /// The next run will start, or the daemon has not noticed the end of the last one yet.
-    Wait(Box<WorkerView>),
+    Wait,
     /// There is no next run. `None` when the worker no longer exists.
     Nothing(Option<Box<WorkerView>>),
 }
@@ -84,13 +89,26 @@ pub(super) async fn run(ctx: &ClientContext, args: &Attach) -> CommandResult {
     let mut client = ctx.connect().await?;
     let worker: WorkerView = client.call(&Call::Status(named(name)), QUICK_TIMEOUT).await?;
     ctx.report_seen(name, worker.status.is_finished()).await;
-    let view = client.call(&Call::Attach(named(name)), QUICK_TIMEOUT).await?;
+    let view = match client.call(&Call::Attach(named(name)), QUICK_TIMEOUT).await {
+        Ok(view) => Some(view),
+        Err(error) if error.code == ErrorCode::Conflict && worker.status == Status::Starting => None,
+        Err(error) => return Err(error.into()),
+    };
     drop(client);
     terminal(name, std::env::var("TERM").ok().as_deref())?;
     // They are caught so that the window's size is restored before this command ends.
     let mut signals =
         CaughtSignals::new(&[Signal::SIGHUP, Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT])?;
-    let mut run_view = AttachedRun::new(view, &worker);
+    let mut run_view = match view {
+        Some(view) => AttachedRun::new(view, &worker),
+        None => {
+            ctx.out.note(&format!("swarm: {name} is starting, waiting for its window"));
+            match wait(ctx, name, None, &mut signals).await? {
+                Ok(first) => first,
+                Err(code) => return Ok(code),
+            }
+        }
+    };
     let mut term = None;
     loop {
         let tmux = tmux(ctx, &run_view.view)?;
@@ -109,7 +127,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Attach) -> CommandResult {
                 continue;
             }
         }
-        match wait(ctx, name, run_view.iteration, &mut signals).await? {
+        match wait(ctx, name, run_view.waiting_note, &mut signals).await? {
             Ok(next) => run_view = next,
             Err(code) => return Ok(code),
         }
@@ -225,20 +243,17 @@ fn command(argv: &[OsString]) -> Command {
 
 // ---- waiting for the next run ----
 
-/// Waits for the run after one whose window closed. Returns the exit status when there is none.
+/// Waits for the first run, or for the one after a run whose window closed. Prints `note` once, unless that run was the
+/// last. Returns the exit status when there is no run.
 async fn wait(
     ctx: &ClientContext,
     name: &str,
-    ended: Option<u64>,
+    mut note: Option<String>,
     signals: &mut CaughtSignals,
 ) -> Result<std::result::Result<AttachedRun, u8>> {
-    let of_loop = ended.map(|n| format!("swarm: {name}: iteration {n} ended, waiting for the next"));
-    let of_plain = format!("swarm: {name}: its run ended, waiting for the next");
-    let mut printed = false;
-    let mut say = |worker: Option<&WorkerView>| {
-        let plain = worker.is_some_and(|w| w.restart.is_some()).then_some(&of_plain);
-        if let Some(ended) = of_loop.as_ref().or(plain).filter(|_| !std::mem::replace(&mut printed, true)) {
-            ctx.out.note(ended);
+    let mut say = || {
+        if let Some(note) = note.take() {
+            ctx.out.note(&note);
         }
     };
     let (mut last_answer, mut answers) = (Instant::now(), 0);
@@ -249,7 +264,7 @@ async fn wait(
         };
         match next {
             Ok(NextRun::Run(run_view)) => {
-                say(None);
+                say();
                 return Ok(Ok(run_view));
             }
             Ok(NextRun::Nothing(worker)) => {
@@ -257,12 +272,12 @@ async fn wait(
                 ctx.report_seen(name, worker.is_some_and(|worker| worker.status.is_finished())).await;
                 return Ok(Err(0));
             }
-            Ok(NextRun::Wait(worker)) => {
+            Ok(NextRun::Wait) => {
                 last_answer = Instant::now();
                 answers += 1;
                 // In its first answer, the daemon may not have noticed yet that this run was the last.
-                if (is_loop(&worker) || worker.restart.is_some()) && answers > 1 {
-                    say(Some(&worker));
+                if answers > 1 {
+                    say();
                 }
             }
             // The daemon may be restarting. It is not started here, since somebody stopped it on purpose.
@@ -295,12 +310,12 @@ async fn ask(ctx: &ClientContext, name: &str) -> Result<NextRun> {
         return Ok(NextRun::Nothing(Some(Box::new(worker))));
     }
     if worker.tmux.pane.is_none() {
-        return Ok(NextRun::Wait(Box::new(worker)));
+        return Ok(NextRun::Wait);
     }
     let view: AttachView = match client.call(&Call::Attach(named(name)), QUICK_TIMEOUT).await {
         Ok(view) => view,
         Err(error) if matches!(error.code, ErrorCode::Conflict | ErrorCode::NotFound) => {
-            return Ok(NextRun::Wait(Box::new(worker)));
+            return Ok(NextRun::Wait);
         }
         Err(error) => return Err(error),
     };
@@ -308,7 +323,7 @@ async fn ask(ctx: &ClientContext, name: &str) -> Result<NextRun> {
     if tmux(ctx, &view)?.is_pane_of(&view.pane, name).await? {
         return Ok(NextRun::Run(AttachedRun::new(view, &worker)));
     }
-    Ok(NextRun::Wait(Box::new(worker)))
+    Ok(NextRun::Wait)
 }
 
 /// Prints how a worker ended.
