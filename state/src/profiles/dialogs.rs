@@ -71,10 +71,17 @@ pub fn common_permission() -> Vec<Marker> {
         // Numbered options, one of them chosen: the first or a later one.
         marker(&format!("^{chosen}{between}{other}{below}"), "a list to choose from"),
         marker(&format!("^{other}{between}{chosen}{below}"), "a list to choose from"),
+        // Some show the default behind the choices: `(yes/no) [no]: `.
         marker(
-            r"(?i)[\[(]y(?:es)?[/|]no?(?:[/|][a-z]+)*[\])][ \u00a0]*[:?>]?[ \u00a0]*\Z",
+            r"(?i)[\[(]y(?:es)?[/|]no?(?:[/|]\[?[a-z]+\]?)*[\])](?:[ \u00a0]\[[a-z]+\])?[ \u00a0]*[:?>]?[ \u00a0]*\Z",
             "a question to be answered with yes or no",
         ),
+        // sudo, ssh, git, gpg.
+        marker(
+            r"(?i)^[^\n]{0,80}\b(?:password|passphrase)\b[^\n]{0,120}:[ \u00a0]*\Z",
+            "a prompt for a password",
+        ),
+        marker(r"^Username for '[^\n]*':[ \u00a0]*\Z", "a prompt for a user name"),
     ]
 }
 

@@ -232,16 +232,23 @@ fn yes_no(row: &str) -> Vec<Answer> {
             words.push(letter.to_ascii_lowercase().to_string());
         }
     }
-    // `[y/N]`
-    if words.is_empty()
-        && let Some(inner) = asks.strip_suffix([']', ')'])
-        && let Some((_, inner)) = inner.rsplit_once(['[', '('])
-    {
-        let choices: Vec<String> = inner.split(['/', '|']).map(str::to_ascii_lowercase).collect();
-        let is_word = |word: &String| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic());
-        if choices.len() > 1 && matches!(choices[0].as_str(), "y" | "yes") && choices.iter().all(is_word) {
-            words = choices;
-        }
+    // `[y/N]`, and with its default behind it: `(yes/no) [no]`
+    let in_brackets = |text: &str| {
+        let in_square = || text.strip_suffix(']')?.rsplit_once('[');
+        let (before, inner) = text.strip_suffix(')').map_or_else(in_square, |text| text.rsplit_once('('))?;
+        Some((before.trim_end().to_owned(), inner.to_owned()))
+    };
+    let last = in_brackets(asks);
+    let before_default = last.as_ref().and_then(|(before, _)| in_brackets(before));
+    if words.is_empty() {
+        let choices = |(_, inner): (String, String)| {
+            let bare = |choice: &str| choice.trim_matches(['[', ']']).to_ascii_lowercase();
+            let choices: Vec<String> = inner.split(['/', '|']).map(bare).collect();
+            let is_word = |word: &String| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic());
+            let asks = choices.len() > 1 && matches!(choices[0].as_str(), "y" | "yes");
+            (asks && choices.iter().all(is_word)).then_some(choices)
+        };
+        words = before_default.and_then(choices).or_else(|| last.and_then(choices)).unwrap_or_default();
     }
     for (short, long) in [("y", "yes"), ("n", "no")] {
         if words.iter().any(|word| word == short || word == long) {
@@ -314,6 +321,10 @@ mod tests {
             (AIDER, "y, n, d, yes, no, or Enter"),
             ("Proceed? [y/N] ", "y, n, yes, no, or Enter"),
             ("Proceed (yes/no/all)? ", "yes, no, all, y, n, or Enter"),
+            ("Overwrite? (yes/no) [no]: ", "yes, no, y, n, or Enter"),
+            ("Continue connecting (yes/no/[fingerprint])? ", "yes, no, fingerprint, y, n, or Enter"),
+            ("Overwrite [a.rs] [y/N]", "y, n, yes, no, or Enter"),
+            ("Password: ", "Enter"),
             ("Run it?\n> Yes (y)\n  No (n)\n", "y, n, or Enter"),
             ("Run it?\n> Yes (y)\n  Also yes (y)\n  No (n)\n", "n, or Enter"),
             // The number of an item above the list is none of the list.
