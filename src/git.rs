@@ -124,6 +124,9 @@ impl RemoveError {
     }
 }
 
+/// The branch of HEAD in a repository that receives the code of other machines.
+pub(crate) const PUSHED_BRANCH: &str = "swarm-pushed";
+
 /// Makes a worktree for a worker: by default `<repo>-worktrees/NAME` next to the main working tree, on the new branch
 /// `swarm/NAME` from the HEAD of `cwd`. An existing branch of that name is used if it is not checked out anywhere.
 /// After an error, everything that was made is removed again. Do not drop the future before it is done: the cleanup
@@ -173,7 +176,9 @@ pub(crate) async fn create_noted_worktree(
     }
     let args = [OsStr::new("worktree"), "add".as_ref(), dir.as_os_str(), branch.as_ref()];
     let said = git_patient(&repo.main, LONG_TIMEOUT, &args).await?;
-    let reused = exists.then(|| format!("branch '{branch}' already exists and is used"));
+    // Another machine pushes the branch before it starts the worker.
+    let is_expected = exists && repo.branch_exists(PUSHED_BRANCH).await?;
+    let reused = (exists && !is_expected).then(|| format!("branch '{branch}' already exists and is used"));
     if !said.ok {
         undo.run(!exists).await;
         let text = format!("cannot make worktree '{}': {}", dir.display(), said.complaint());

@@ -225,6 +225,11 @@ impl Paths {
         self.root.join("bin")
     }
 
+    /// `repos/`: the repositories of code that other machines sent, and the worktrees made from them.
+    pub fn sent_code_dir(&self) -> PathBuf {
+        self.root.join("repos")
+    }
+
     /// The user's settings: `swarm/config.toml` in `XDG_CONFIG_HOME` or `~/.config`, on every platform. Without a
     /// home directory, `config.toml` in the root.
     pub fn user_config(&self) -> PathBuf {

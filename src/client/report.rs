@@ -1,5 +1,7 @@
 //! Fetches the report of a loop, and formats the lines that `report`, `why` and `loop` share.
 
+use std::path::Path;
+
 use swarm_state::ends::LoopEnd;
 use swarm_state::gates::{CheckResult, Verdict};
 use swarm_state::ledger::Iteration;
@@ -11,7 +13,9 @@ use swarm_state::screen::printable;
 use super::connect::SLOW_TIMEOUT;
 use super::context::ClientContext;
 use crate::error::Result;
+use crate::out::{for_hosts, host};
 use crate::protocol::{Call, Report, ReportParams};
+use crate::shell::quote_path;
 
 /// Fetches a whole report, with as many calls as it has pages.
 pub(super) async fn fetch(ctx: &ClientContext, name: &str) -> Result<Report> {
@@ -148,15 +152,43 @@ pub(super) fn worktree(report: &Report) -> Vec<String> {
     }
     let keep = (!ignored.data.is_empty())
         .then(|| "  keep:   copy the ignored files that you need; they are in no commit".to_owned());
-    let mut lines = vec![
-        format!("worktree: {path} (branch {}); commit the uncommitted work, then merge:", worktree.branch),
-        format!("  look:   swarm ralph diff {}", report.name),
-        format!("  commit: git -C '{path}' add -A && git -C '{path}' commit -m '{}'", report.name),
-        format!("  merge:  git -C '{repo}' merge {}", worktree.branch),
-    ];
+    let (name, branch) = (&report.name, &worktree.branch);
+    let look = format!("  look:   swarm ralph diff {name}");
+    let mut lines = match host() {
+        None => vec![
+            format!("worktree: {path} (branch {branch}); commit the uncommitted work, then merge:"),
+            look,
+            format!("  commit: git -C '{path}' add -A && git -C '{path}' commit -m '{name}'"),
+            format!("  merge:  git -C '{repo}' merge {branch}"),
+        ],
+        Some(host) => vec![
+            format!("worktree on {host}: {path} (branch {branch})"),
+            look,
+            format!("  merge:  {}", merge_command(name, &worktree.base_repo, &last_work(report, branch))),
+        ],
+    };
     lines.extend(keep);
     lines.push(remove);
-    lines
+    for_hosts(&lines)
+}
+
+/// The ref with all work of a loop, also what is in no commit; the branch if there is no snapshot.
+pub(super) fn last_work(report: &Report, branch: &str) -> String {
+    let last = report.iterations.iter().rev().find(|it| it.commit.is_some());
+    last.map_or_else(|| branch.to_owned(), |it| format!("{}/{}", report.snapshots, it.iteration))
+}
+
+/// The command that merges a branch or a snapshot of the worker. From a host, it comes into the repository of the
+/// current directory.
+pub(super) fn merge_command(name: &str, repo: &Path, work: &str) -> String {
+    match host() {
+        None => format!("git -C {} merge {work}", quote_path(repo)),
+        Some(host) => {
+            let fetched =
+                work.strip_prefix("refs/swarm/").map(|rest| format!("refs/swarm-hosts/{host}/{rest}"));
+            format!("swarm fetch {name} && git merge {}", fetched.as_deref().unwrap_or(work))
+        }
+    }
 }
 
 /// Lists the watched files.

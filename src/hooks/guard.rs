@@ -62,6 +62,7 @@ fn place(paths: &Paths, input: &HookInput, var: &dyn Fn(&str) -> Option<OsString
         project: project.filter_map(|dir| text(&dir)).filter(|dir| !dir.is_empty()).collect(),
         home: text(&home)?,
         swarm: swarm.iter().flatten().filter_map(|dir| text(dir)).collect(),
+        sent_code: text(&paths.sent_code_dir()),
         worker: WorkerPlace::of(var).map(|place| place.name),
     })
 }

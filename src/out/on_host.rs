@@ -13,6 +13,11 @@ pub(crate) fn set_host(name: &HostName) {
     let _ = HOST.set(name.clone());
 }
 
+/// The host of the command; `None` for this machine.
+pub(crate) fn host() -> Option<&'static HostName> {
+    HOST.get()
+}
+
 /// Adds the host of the command to each command of swarm in a message.
 pub(crate) fn for_host(text: &str) -> Cow<'_, str> {
     HOST.get().map_or(Cow::Borrowed(text), |host| with_host(text, host.as_str()).into())

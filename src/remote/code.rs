@@ -12,16 +12,17 @@ use tokio::time::timeout;
 
 use super::{Place, RemoteHost, ssh};
 use crate::error::{Error, Result};
+use crate::git::PUSHED_BRANCH;
 use crate::shell::{join, quote};
 
 /// How long a transfer may take.
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Makes the bare repository on the host and prints its path. Its argument is the name.
+/// Makes the bare repository on the host and prints its path. Its arguments are the name and the branch of HEAD.
 const MAKE_REPOSITORY: &str = r#"set -e
 dir=${SWARM_DIR:-$HOME/.swarm}/repos/$1.git
 [ -d "$dir/objects" ] || { mkdir -p "$dir"; chmod 700 "${SWARM_DIR:-$HOME/.swarm}"; git init -q --bare "$dir"; }
-git -C "$dir" symbolic-ref HEAD refs/heads/swarm-pushed
+git -C "$dir" symbolic-ref HEAD "refs/heads/$2"
 cd "$dir"
 pwd -P"#;
 
@@ -38,14 +39,14 @@ pub(crate) async fn push(place: &Place, host: &RemoteHost, dir: &Path, branch: &
     let name =
         Path::new(&top).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let name = format!("{}-{id}", name.chars().filter(is_name_char).collect::<String>());
-    let words = ["sh", "-c", MAKE_REPOSITORY, "sh", &name].map(str::to_owned);
+    let words = ["sh", "-c", MAKE_REPOSITORY, "sh", &name, PUSHED_BRANCH].map(str::to_owned);
     let printed = ssh::output(place, host, &join(&words)).await?;
     let printed = String::from_utf8_lossy(&printed);
     let repo = PathBuf::from(printed.lines().next_back().unwrap_or_default());
     let refs = format!("HEAD:refs/heads/{branch}");
     // HEAD of the bare repository names this branch: a repository without a commit at HEAD has no worktrees.
-    let head = "+HEAD:refs/heads/swarm-pushed";
-    git(place, dir, &["push", "-q", "--no-verify", &url(host, &repo), &refs, head]).await?;
+    let head = format!("+HEAD:refs/heads/{PUSHED_BRANCH}");
+    git(place, dir, &["push", "-q", "--no-verify", &url(host, &repo), &refs, &head]).await?;
     Ok(repo)
 }
 

@@ -166,6 +166,9 @@ const VERBS: [&str; 23] = [
     "doctor",
 ];
 
+/// The verbs of `swarm ralph` that work on files of this machine.
+const LOCAL_RALPH_VERBS: [&str; 5] = ["init", "plan", "archive", "template", "tasks"];
+
 /// Adds the host to each command of swarm in a text for a person: without it, a pasted command would act on a worker of
 /// the same name on this machine.
 pub fn with_host(text: &str, host: &str) -> String {
@@ -175,10 +178,12 @@ pub fn with_host(text: &str, host: &str) -> String {
         let (before, command) = rest.split_at(at);
         let after = &command["swarm ".len()..];
         let is_word = !before.ends_with(|c: char| c.is_ascii_alphanumeric() || "-_/.".contains(c));
-        let verb = after.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default();
+        let mut words = after.split(|c: char| !c.is_ascii_lowercase());
+        let (verb, sub_verb) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let is_local = verb == "ralph" && LOCAL_RALPH_VERBS.contains(&sub_verb);
         out.push_str(before);
         out.push_str("swarm ");
-        if is_word && VERBS.contains(&verb) && !after.contains(" --on ") {
+        if is_word && VERBS.contains(&verb) && !is_local && !after.contains(" --on ") {
             out.push_str(&format!("--on {host} "));
         }
         rest = after;
@@ -312,6 +317,7 @@ mod tests {
             ("swarm kill x", "swarm --on gpu1 kill x"),
             ("retry: swarm ls; swarm why x", "retry: swarm --on gpu1 ls; swarm --on gpu1 why x"),
             ("`swarm ralph resume x`", "`swarm --on gpu1 ralph resume x`"),
+            ("to write one: swarm ralph init", "to write one: swarm ralph init"),
             ("swarm host check gpu1", "swarm host check gpu1"),
             ("swarm daemon restart --on gpu1 now", "swarm daemon restart --on gpu1 now"),
             ("this is swarm 0.1.0", "this is swarm 0.1.0"),

@@ -474,6 +474,27 @@ fn code_travels_by_git_in_both_directions() {
 }
 
 #[test]
+fn work_of_a_loop_on_a_host_is_merged_by_the_command_that_swarm_prints() {
+    let hosts = Hosts::new(&["a"]);
+    let repo = hosts.world.repo("app");
+    let loop_words = ["loop", "--on", "a", "--worktree", "--name", "fix", "--no-promise", "--check"];
+    let agent = ["test -e done", "-n", "3", "make it", "--", "sh", "-c", "touch done"];
+    let mut swarm = hosts.world.command(SWARM);
+    swarm.args([&loop_words[..], &agent].concat()).current_dir(&repo);
+    let ran = hosts.world.run(swarm).ok();
+    assert!(!ran.out.contains("already exists"), "{}", ran.out);
+    assert!(ran.out.contains("\n  look:   swarm --on a ralph diff fix\n"), "{}", ran.out);
+    let merge = ran.out.lines().find_map(|line| line.strip_prefix("  merge:  ")).unwrap();
+    let _ = hosts.swarm("why a/fix").ok().says(&format!("next: {merge}"));
+    // A shell that finds swarm and the world's ssh.
+    let mut shell = hosts.world.command("sh");
+    shell.args(["-c", &format!("PATH=\"$1:$PATH\"; {merge}"), "sh"]);
+    shell.arg(Path::new(SWARM).parent().unwrap()).current_dir(&repo);
+    let _ = hosts.world.run(shell).ok();
+    assert!(repo.join("done").exists());
+}
+
+#[test]
 fn silent_hosts_do_not_delay_the_table() {
     let hosts = Hosts::new(&["a"]);
     // The kernel accepts connections, and nobody answers them.

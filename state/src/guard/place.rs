@@ -17,6 +17,8 @@ pub struct GuardPlace {
     pub home: String,
     /// swarm's own directories and files.
     pub swarm: Vec<String>,
+    /// The directory below them with the code that other machines sent: repositories and worktrees, as in a project.
+    pub sent_code: Option<String>,
     /// The worker that runs the command.
     pub worker: Option<String>,
 }
@@ -170,6 +172,12 @@ impl GuardPlace {
         path.strip_prefix(self.home.as_str()).filter(|_| !self.home.is_empty())?.strip_prefix('/')
     }
 
+    /// Whether a file is swarm's own.
+    fn is_of_swarm(&self, path: &str) -> bool {
+        let is_code = self.sent_code.as_ref().is_some_and(|dir| path != dir && is_below(path, dir));
+        !is_code && self.swarm.iter().any(|dir| is_below(path, dir))
+    }
+
     /// Whether a file can be deleted: it lies in the project, or is temporary or cached.
     pub(super) fn is_own(&self, path: &str) -> bool {
         let is_any = |dirs: &[&str]| dirs.iter().any(|dir| path != *dir && is_below(path, dir));
@@ -178,7 +186,7 @@ impl GuardPlace {
         let in_project = |dir: &String| is_any(&[dir]) && !is_below(path, &format!("{dir}/.git"));
         let is_kept = |dir: &String| is_below(dir, path);
         (is_temporary || is_cached || self.project.iter().any(in_project))
-            && !self.swarm.iter().any(|dir| is_below(path, dir))
+            && !self.is_of_swarm(path)
             && !self.project.iter().chain(&self.swarm).any(is_kept)
     }
 
@@ -188,7 +196,7 @@ impl GuardPlace {
         let in_home = self.in_home(path).unwrap_or_default();
         let is_marker = path.ends_with("/.ralph-active");
         let git = path.rsplit_once("/.git/").map_or("", |(_, rest)| rest);
-        if is_marker || self.swarm.iter().any(|dir| is_below(path, dir)) {
+        if is_marker || self.is_of_swarm(path) {
             Some(Protected::SwarmFiles)
         } else if git == "config"
             || git.ends_with("config.worktree")

@@ -15,6 +15,7 @@ fn place() -> GuardPlace {
         project: vec!["/home/u/project".into()],
         home: "/home/u".into(),
         swarm: vec!["/home/u/.swarm".into(), "/home/u/.config/swarm".into()],
+        sent_code: Some("/home/u/.swarm/repos".into()),
         worker: Some("agent".into()),
     }
 }
@@ -70,6 +71,9 @@ fn tools_that_write_and_read_files_are_judged() {
         ("/home/u/project/.git/hooks/pre-commit", "git configuration and hooks"),
         ("/home/u/.gitconfig", "git configuration and hooks"),
         ("/home/u/.ssh/authorized_keys", "keys and passwords"),
+        ("/home/u/.swarm/repos", "swarm's own files and commands"),
+        ("/home/u/.swarm/repos/../workers/agent.json", "swarm's own files and commands"),
+        ("/home/u/.swarm/repos/a.git/hooks/../../a-worktrees/w/.git/hooks/x", "git configuration and hooks"),
         ("/home/u/.swarm/workers/agent.json", "swarm's own files and commands"),
         ("/home/u/.config/swarm/config.toml", "swarm's own files and commands"),
         ("/home/u/project/sub/../.ralph-active", "swarm's own files and commands"),
@@ -79,12 +83,28 @@ fn tools_that_write_and_read_files_are_judged() {
         let stopped = Some(format!("Write {path} ({class})"));
         assert_eq!(tool("Write", json!({ "file_path": path, "content": "x" })), stopped);
     }
-    for path in
-        ["/home/u/project/a.rs", "src/a.rs", "/tmp/x", "/home/u/notes.md", "/home/u/project/.gitignore"]
-    {
+    for path in [
+        "/home/u/project/a.rs",
+        "src/a.rs",
+        "/tmp/x",
+        "/home/u/notes.md",
+        "/home/u/project/.gitignore",
+        "/home/u/.swarm/repos/a-worktrees/w/a.rs",
+    ] {
         for name in ["Write", "Edit", "MultiEdit"] {
             assert_eq!(tool(name, json!({ "file_path": path })), None, "{path}");
         }
+    }
+    let sent = "/home/u/.swarm/repos/a-worktrees/w";
+    let there = GuardPlace { cwd: sent.into(), project: vec![sent.into()], ..place() };
+    for (line, class) in [
+        ("echo 41 >answer.txt", None),
+        ("rm -rf target", None),
+        ("rm -rf ../w", Some("recursive deletion outside the project")),
+        ("echo x >../../../workers/agent.json", Some("swarm's own files and commands")),
+    ] {
+        let found = judge_line(line, &there, &Allowed::default()).map(|denial| denial.class.name);
+        assert_eq!(found, class, "{line}");
     }
     assert!(tool("NotebookEdit", json!({ "notebook_path": "/etc/x.ipynb" })).is_some());
     assert!(tool("Read", json!({ "file_path": "/home/u/.ssh/id_rsa" })).is_some());

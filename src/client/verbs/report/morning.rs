@@ -17,10 +17,11 @@ use crate::cli::{ReportArgs, ReportFormat};
 use crate::client::connect::{QUICK_TIMEOUT, SLOW_TIMEOUT};
 use crate::client::context::ClientContext;
 use crate::client::json;
+use crate::client::report::merge_command;
 use crate::client::verbs::ls::list;
 use crate::client::worker::{brief_cause, is_loop, situation};
 use crate::error::{Error, ErrorCode, Result};
-use crate::out::{CommandResult, Out, for_hosts};
+use crate::out::{CommandResult, Out, for_hosts, host};
 use crate::protocol::{Call, Empty, LookedParams, MorningParams, MorningView, WorkerView, WorkerWork};
 use crate::shell::quote_path;
 
@@ -118,11 +119,10 @@ fn next(worker: &WorkerView, unmerged: Option<UnmergedWork>) -> Option<String> {
             Some(format!("to commit and merge its work: swarm report {name}"))
         }
         (Status::Done, Some(tree), Some(work)) if work.uncommitted > 0 => {
-            Some(format!("to see its work: git -C {} status", quote_path(&tree.path)))
+            let place = host().map(|host| format!("on {host}, ")).unwrap_or_default();
+            Some(format!("to see its work: {place}git -C {} status", quote_path(&tree.path)))
         }
-        (Status::Done, Some(tree), Some(_)) => {
-            Some(format!("git -C {} merge {}", quote_path(&tree.base_repo), tree.branch))
-        }
+        (Status::Done, Some(tree), Some(_)) => Some(merge_command(name, &tree.base_repo, &tree.branch)),
         (Status::Killed, Some(_), Some(_)) if is_loop(worker) => Some(format!("swarm ralph diff {name}")),
         _ => next_step(&situation(worker)),
     }

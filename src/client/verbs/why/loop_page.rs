@@ -14,7 +14,7 @@ use swarm_state::screen::printable;
 
 use crate::client::evidence::shows_output;
 use crate::client::report::{
-    before_first, gates, is_stuck_at_base, proof_to_show, unapproved, used, watched,
+    before_first, gates, is_stuck_at_base, last_work, merge_command, proof_to_show, unapproved, used, watched,
 };
 use crate::client::worker::{quoted, reset};
 use crate::protocol::Report;
@@ -203,9 +203,7 @@ fn after(report: &Report, end: LoopEnd) -> String {
         | LoopEnd::PromiseAccepted
         | LoopEnd::StoriesApproved
         | LoopEnd::DonePattern => match &report.worktree {
-            Some(worktree) => {
-                format!("git -C '{}' merge {}", worktree.base_repo.display(), work(report, &worktree.branch))
-            }
+            Some(worktree) => merge_command(name, &worktree.base_repo, &last_work(report, &worktree.branch)),
             None => format!("review the work: swarm ralph diff {name}"),
         },
         _ if matches!(&report.cause, Some(Cause::Stopped { reason: StopReason::NoGate, .. })) => {
@@ -236,10 +234,4 @@ fn again(report: &Report) -> String {
     let name = &report.name;
     let continued = report.raise.as_ref().map(|changes| raise_and_resume(name, changes));
     continued.unwrap_or_else(|| format!("swarm respawn {name}"))
-}
-
-/// Returns the commit to merge: the last snapshot, which also contains uncommitted work, else the branch.
-fn work(report: &Report, branch: &str) -> String {
-    let last = report.iterations.iter().rev().find(|it| it.commit.is_some());
-    last.map_or_else(|| branch.to_owned(), |it| format!("{}/{}", report.snapshots, it.iteration))
 }
