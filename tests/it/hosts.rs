@@ -370,7 +370,7 @@ fn install_without_a_file_takes_a_static_swarm_of_this_release() {
     let packaged = hosts.world.path("home/.local/share/swarm/swarm-static");
     fs::create_dir_all(packaged.parent().unwrap()).unwrap();
     script(&packaged, "echo swarm 7.0.0");
-    let _ = install().code(6).warns("the copy is swarm 7.0.0, and this is swarm ");
+    let _ = install().code(6).warns("the copy is swarm 7.0.0 and this is swarm ");
     assert!(!installed.exists());
     let release = hosts.swarm("--version").ok().out;
     script(&packaged, &format!("echo '{}'", release.trim()));
