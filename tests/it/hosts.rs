@@ -4,6 +4,7 @@
 //! own configuration.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -186,6 +187,8 @@ impl Drop for Hosts {
             let mut ssh = self.world.command(self.world.path("bin/ssh"));
             ssh.arg("-o").arg(format!("ControlPath={}", control.display())).args(["-O", "exit", host.name]);
             drop(ssh.stdout(Stdio::null()).stderr(Stdio::null()).status());
+            // A shared connection may have lost its socket to another one.
+            host.signal(Signal::SIGKILL);
             if let Some(pid) = host.daemon() {
                 signal(pid, Signal::SIGKILL);
             }
@@ -359,6 +362,36 @@ fn install_copies_checks_and_replaces() {
     assert!(fs::read_to_string(&installed).unwrap().contains("7.0.0"));
     assert_eq!(fs::read_dir(installed.parent().unwrap()).unwrap().count(), 1, "no temporary file remains");
     let _ = hosts.swarm("host install local --yes").code(2);
+}
+
+#[test]
+fn followers_survive_a_link_that_is_cut() {
+    let hosts = Hosts::new(&["a"]);
+    let host = hosts.host("a");
+    let cwd = host.dir.join("home/work").display().to_string();
+    let script = "echo first; read x <ctl; echo second; read x <ctl";
+    let path = host.dir.join("home/work/ctl");
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    // Open until the end of the test: the script's next read would find the end of a FIFO that is being closed.
+    let mut ctl = File::options().read(true).write(true).open(path).unwrap();
+    let words = ["spawn", "--on", "a", "--name", "x", "--cwd", &cwd, "--", "sh", "-c", script];
+    let _ = hosts.world.swarm(&words).ok();
+    let logs = hosts.world.follow(&["logs", "--follow", "a/x"]);
+    let events = hosts.world.follow(&["events", "--follow", "--on", "a", "--since", "0"]);
+    let mut wait = hosts.world.follow(&["wait", "a/x", "--for", "done"]);
+    logs.until_says(&hosts.world, "first");
+    events.until_says(&hosts.world, "x: ");
+    host.cut(&hosts.world);
+    writeln!(ctl).unwrap();
+    logs.until_says(&hosts.world, "second");
+    writeln!(ctl).unwrap();
+    assert_eq!(wait.wait(&hosts.world), 0);
+    events.until_says(&hosts.world, "exit");
+    let said = events.output();
+    let mut lines: Vec<&str> = said.lines().collect();
+    let count = lines.len();
+    lines.dedup();
+    assert_eq!(lines.len(), count, "an event was printed twice: {said}");
 }
 
 #[test]
