@@ -1,7 +1,7 @@
 //! Starts ssh: for a connection to a daemon, for a command on the terminal, and for short commands.
 //!
 //! All of them share one connection for each host, which ssh itself opens and keeps. ssh removes the socket of one that
-//! has ended; [`drop_shared`] ends one that does not answer.
+//! has ended; after [`drop_shared`], commands no longer use one that does not answer.
 
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -134,9 +134,10 @@ impl SshProcess {
     }
 }
 
-/// Ends the shared connection of a host that does not answer, so that the next command makes a new one.
+/// Stops the use of a host's shared connection that may not answer, so that the next command makes a new one. Other
+/// commands keep theirs: the host may only be slow. ssh itself ends a connection over a stalled link.
 pub(crate) async fn drop_shared(place: &Place, host: &RemoteHost) {
-    let Ok(ssh) = options(place, host, &["-O", "exit"]) else { return };
+    let Ok(ssh) = options(place, host, &["-O", "stop"]) else { return };
     let mut ssh = Command::from(ssh);
     ssh.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     let _ = timeout(EXIT_TIMEOUT, ssh.status()).await;

@@ -240,6 +240,9 @@ pub fn ssh_fault(code: Option<i32>, stderr: &str) -> SshFault {
     if has("Permission denied") || has("Too many authentication failures") {
         return SshFault::Denied;
     }
+    if code.is_some_and(|code| is_lost_share(code, stderr)) {
+        return SshFault::NoAnswer("the connection was lost".to_owned());
+    }
     let is_down = [
         "timed out",
         "Connection refused",
@@ -394,7 +397,7 @@ mod tests {
                 down("ssh: Could not resolve hostname gpu1: Name or service not known"),
             ),
             (255, "Timeout, server gpu1 not responding.\r\n", down("Timeout, server gpu1 not responding.")),
-            (255, "", Other("it printed no message".into())),
+            (255, "", down("the connection was lost")),
             (1, "odd\x1b[2J\n", Other("odd[2J".into())),
         ] {
             let found = ssh_fault(Some(code), stderr);
