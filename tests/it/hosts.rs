@@ -399,7 +399,7 @@ fn followers_survive_a_link_that_is_cut() {
     writeln!(ctl).unwrap();
     logs.until_says(&hosts.world, "second");
     writeln!(ctl).unwrap();
-    assert_eq!(wait.wait(&hosts.world), 0);
+    assert_eq!(wait.wait(&hosts.world), 0, "{}", wait.output());
     events.until_says(&hosts.world, "exit");
     let said = events.output();
     let mut lines: Vec<&str> = said.lines().collect();
@@ -447,6 +447,42 @@ fn stalled_host_keeps_its_rows_and_its_agents() {
     let ran = hosts.world.swarm(&["spawn", "--on", "any", "--name", "n", "--", "sleep", "600"]).ok();
     assert!(ran.err.contains("on host local (0 live workers)"), "{}", ran.err);
     let _ = hosts.swarm("kill n").ok();
+}
+
+#[test]
+fn ui_shows_and_changes_workers_of_hosts() {
+    let hosts = Hosts::new(&["a", "b"]);
+    for host in ["a", "b"] {
+        let cwd = hosts.host(host).dir.join("home/work").display().to_string();
+        let script = format!("echo screen-of-{host}; exec cat");
+        let name = format!("{host}/x");
+        let words = ["spawn", "--name", &name, "--cwd", &cwd, "--", "sh", "-c", &script];
+        let _ = hosts.world.swarm(&words).ok();
+    }
+    let terminal = Terminal::sized(&hosts.world, 0, ("100", "20"), &[SWARM, "ui"]);
+    terminal.until_shows("▸· a x");
+    terminal.until_shows("· b x");
+    terminal.until_shows("screen-of-a");
+    terminal.keys(&["j"]);
+    terminal.until_shows("▸· b x");
+    terminal.until_shows("screen-of-b");
+    terminal.keys(&["m", "hello", "Enter"]);
+    terminal.until_shows("hello");
+    assert!(!hosts.swarm("peek a/x").ok().out.contains("hello"));
+    // A host that stalls delays neither keys nor the rows of the others.
+    hosts.host("b").signal(Signal::SIGSTOP);
+    terminal.until_shows("b unreachable for");
+    terminal.keys(&["?"]);
+    terminal.until_shows("any key returns");
+    terminal.keys(&["?", "End"]);
+    terminal.until_shows("▸· a x");
+    terminal.keys(&["K", "y"]);
+    hosts.until_status("a/x", "killed");
+    hosts.host("b").signal(Signal::SIGCONT);
+    terminal.until_shows("· b x");
+    terminal.keys(&["Tab", "Enter"]);
+    terminal.keys(&["q"]);
+    terminal.until_shows("code 0");
 }
 
 #[test]

@@ -120,8 +120,8 @@ fn verbs(host: &Host, phase: &str) -> Vec<(Vec<String>, Cut)> {
     add(format!("hold {}", of("h")), Repeats);
     add(format!("release {}", of("h")), Repeats);
     add(format!("quota --on {on}"), Repeats);
-    add(format!("wait {} --for exit", of("d")), Fails);
-    add(format!("events --on {on}"), Fails);
+    add(format!("wait {} --for exit", of("d")), Repeats);
+    add(format!("events --on {on}"), Repeats);
     add(format!("ralph status {}", of("l")), Repeats);
     add(format!("ralph logs {}", of("l")), Fails);
     add(format!("ralph pause {}", of("l")), Repeats);
