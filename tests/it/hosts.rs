@@ -460,8 +460,10 @@ fn ui_shows_and_changes_workers_of_hosts() {
         let _ = hosts.world.swarm(&words).ok();
     }
     let terminal = Terminal::sized(&hosts.world, 0, ("100", "20"), &[SWARM, "ui"]);
-    terminal.until_shows("▸· a x");
+    terminal.until_shows("· a x");
     terminal.until_shows("· b x");
+    terminal.keys(&["Home"]);
+    terminal.until_shows("▸· a x");
     terminal.until_shows("screen-of-a");
     terminal.keys(&["j"]);
     terminal.until_shows("▸· b x");
@@ -480,7 +482,16 @@ fn ui_shows_and_changes_workers_of_hosts() {
     hosts.until_status("a/x", "killed");
     hosts.host("b").signal(Signal::SIGCONT);
     terminal.until_shows("· b x");
-    terminal.keys(&["Tab", "Enter"]);
+    terminal.until_shows("the rest (1)");
+    terminal.keys(&["Home"]);
+    terminal.until_shows("▸· b x");
+    terminal.keys(&["Enter"]);
+    hosts.world.until("the window of the host is open", || {
+        let screen = terminal.screen();
+        (screen.contains("screen-of-b") && !screen.contains("? keys")).then_some(())
+    });
+    terminal.keys(&["C-b", "d"]);
+    terminal.until_shows("? keys");
     terminal.keys(&["q"]);
     terminal.until_shows("code 0");
 }
