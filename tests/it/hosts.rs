@@ -450,6 +450,27 @@ fn stalled_host_keeps_its_rows_and_its_agents() {
 }
 
 #[test]
+fn batch_has_workers_of_several_hosts() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let _ = hosts.world.spawn("x", &[], &["sleep", "600"]).ok();
+    for host in ["a", "b"] {
+        let cwd = hosts.host(host).dir.join("home/work").display().to_string();
+        let _ = hosts.swarm(&format!("spawn --name {host}/x --cwd {cwd} -- sleep 600")).ok();
+    }
+    let ran = hosts.swarm("kill a/x b/none x b/x").code(2).warns("no worker named 'none'");
+    let order = ["host a:", "host b:", "host local:"].map(|head| ran.err.find(head).unwrap());
+    assert!(order.is_sorted(), "{}", ran.err);
+    for name in ["a/x", "b/x", "x"] {
+        assert_eq!(hosts.status(name)["status"], "killed", "{name}");
+    }
+    // A host that cannot be reached does not stop the others.
+    hosts.host("a").signal(Signal::SIGSTOP);
+    let _ = hosts.swarm("clean a/x x").code(6).warns("host 'a'").says("x");
+    assert!(hosts.status("x").get("status").is_none());
+    let _ = hosts.swarm("wait a/x b/x").code(2).warns("the command names several hosts: a, b");
+}
+
+#[test]
 fn ui_shows_and_changes_workers_of_hosts() {
     let hosts = Hosts::new(&["a", "b"]);
     for host in ["a", "b"] {
