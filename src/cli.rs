@@ -356,7 +356,12 @@ impl Cli {
     /// # Errors
     /// When the command line names several.
     pub fn on_host(&self) -> Result<OnHost, Error> {
-        on::on_host(self.on.as_ref(), &self.named_hosts)
+        // The only workers on these command lines are the ones to act on.
+        let is_batch = matches!(
+            self.command,
+            Command::Kill(_) | Command::Clean(_) | Command::Hold(_) | Command::Release(_)
+        );
+        on::on_host(self.on.as_ref(), &self.named_hosts, is_batch)
     }
 }
 

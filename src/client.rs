@@ -27,7 +27,7 @@ pub(crate) mod call;
 mod context;
 mod daemon;
 mod evidence;
-mod fleet;
+pub(crate) mod fleet;
 mod follow;
 mod host_spawn;
 mod json;

@@ -2,10 +2,10 @@
 //!
 //! `main` calls [`run`]. The interface is a client of the socket: it shows answers of requests that only read, and each
 //! action is a command line of swarm itself ([`verbs`]). The state ([`model`]), its changes ([`update`], [`press`]) and
-//! its picture ([`view`]) are pure. This file, [`terminal`], [`link`] and [`verbs`] are the edge. Deliberately absent:
+//! its picture ([`view`]) are pure. This file, [`terminal`], [`link`], [`hosts`] and [`verbs`] are the edge. Deliberately absent:
 //! anything that no verb can do, and all decisions about workers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::Local;
@@ -13,12 +13,15 @@ use nix::sys::signal::Signal;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::{Instant, sleep_until};
 
+use crate::client::fleet::remote_places;
 use crate::error::Result;
 use crate::out::{CommandResult, Out};
 use crate::paths::{Paths, own_program};
 use crate::procs;
 use crate::runtime::{CaughtSignals, block_on};
+use crate::settings::Settings;
 
+mod hosts;
 mod keys;
 mod layout;
 mod line_edit;
@@ -75,7 +78,10 @@ struct Ui {
 async fn run_loop(config: Option<PathBuf>, out: Out) -> Result<u8> {
     let (sender, events) = mpsc::unbounded_channel();
     // The first connection is made on the normal screen, where its errors and warnings stay.
-    let link = DaemonLink::open(Paths::from_env()?, sender.clone()).await?;
+    let paths = Paths::from_env()?;
+    let settings = Settings::load(&paths.user_config(), Some(Path::new("swarm.toml")), config.as_deref())?;
+    let remote = remote_places(&paths, settings);
+    let link = DaemonLink::open(paths, remote, sender.clone()).await?;
     let verbs = Verbs::new(own_program()?, config, sender);
     let signals = [Signal::SIGWINCH, Signal::SIGHUP, Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT];
     let mut signals = CaughtSignals::new(&signals)?;

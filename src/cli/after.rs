@@ -199,7 +199,7 @@ pub struct Events {
 }
 
 /// `swarm clean`
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_long_help = "\
 Exit status:
   0  Deleted

@@ -18,7 +18,7 @@ The hold survives a restart of the daemon. swarm kill and swarm respawn end it. 
 ends it too. A worker cannot hold or release itself.";
 
 /// `swarm hold`
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
   swarm hold api
@@ -37,7 +37,7 @@ The loop goes on where it is: a turn that has ended ends its iteration, and the 
 person is still attached, the next key holds the worker again.";
 
 /// `swarm release`
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
   swarm release api")]

@@ -12,8 +12,8 @@ use swarm_state::model::WorkerName;
 
 use crate::error::{Error, Result};
 
-/// The hosts that stand before names of workers; `None` for a name without one.
-pub type NamedHosts = BTreeSet<Option<HostName>>;
+/// The hosts that stand before names of workers, in the order of the names; `None` for a name without one.
+pub type NamedHosts = Vec<Option<HostName>>;
 
 /// The machine on which a command runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub enum OnHost {
     Any,
     /// A host of the settings.
     Host(HostName),
+    /// For each name, the host before it, or this machine.
+    Each(NamedHosts),
 }
 
 /// Makes each argument that is a worker accept `HOST/NAME`.
@@ -55,16 +57,20 @@ pub(super) fn named_hosts(command: &clap::Command, matches: &ArgMatches) -> Name
     hosts
 }
 
-/// The machine of a command with `--on` and these hosts in the names of its workers.
+/// The machine of a command with `--on` and these hosts in the names of its workers. Without `--on`, a batch may have
+/// workers of several hosts.
 ///
 /// # Errors
-/// When the command line names several.
-pub(super) fn on_host(on: Option<&HostName>, named: &NamedHosts) -> Result<OnHost> {
+/// When the command line of another command names several.
+pub(super) fn on_host(on: Option<&HostName>, named: &NamedHosts, is_batch: bool) -> Result<OnHost> {
     let remote = |name: &&HostName| name.as_str() != LOCAL;
     let mut hosts: BTreeSet<Option<&HostName>> =
         named.iter().map(|host| host.as_ref().or(on).filter(remote)).collect();
     if on.is_some() {
         hosts.insert(on.filter(remote));
+    }
+    if hosts.len() > 1 && is_batch && on.is_none() {
+        return Ok(OnHost::Each(named.iter().map(|host| host.as_ref().filter(remote).cloned()).collect()));
     }
     if hosts.len() > 1 {
         let names: Vec<&str> = hosts.iter().map(|host| host.map_or(LOCAL, HostName::as_str)).collect();
@@ -93,6 +99,10 @@ mod tests {
             OnHost::Local => "local".to_owned(),
             OnHost::Any => "any".to_owned(),
             OnHost::Host(name) => name.to_string(),
+            OnHost::Each(hosts) => {
+                let names = hosts.iter().map(|host| host.as_ref().map_or(LOCAL, HostName::as_str));
+                names.collect::<Vec<_>>().join(" ")
+            }
         })
     }
 
@@ -117,6 +127,9 @@ mod tests {
             ("send --on gpu1 --all b/c", "gpu1"),
             ("send --all b/c", "local"),
             ("status local/a", "local"),
+            ("kill gpu1/a gpu1/b", "gpu1"),
+            ("kill gpu1/a b gpu2/c local/d gpu1/e", "gpu1 local gpu2 local gpu1"),
+            ("clean gpu1/a b", "gpu1 local"),
         ] {
             assert_eq!(on(line).as_deref(), Ok(wanted), "{line}");
         }
@@ -125,6 +138,7 @@ mod tests {
             ("wait gpu1/a gpu2/b", "gpu1, gpu2"),
             ("--on gpu1 status gpu2/a", "gpu1, gpu2"),
             ("--on local status gpu2/a", "local, gpu2"),
+            ("--on gpu1 kill gpu2/a b", "gpu1, gpu2"),
             ("status gpu1/a/b", "invalid"),
             ("--on a/b ls", "invalid host name"),
         ] {

@@ -11,6 +11,9 @@ A finished worker counts as seen after you selected it for a second, named it in
 The panel on the right shows the selected worker: why it is in its state, its screen, its log, the changes of its \
 last iteration, and a report. A window of fewer than 72 columns shows the list or the panel.
 
+If your settings have remote hosts, their workers are in the list too, with the host before the name. The keys act on \
+that host. The workers of a host that does not answer stay in the list and are marked.
+
 Each action is a verb of swarm, and : runs any verb. Quitting changes nothing: workers go on.
 
 If the daemon does not answer, the screen stays, the first line shows the reason, and swarm connects again.";
@@ -39,8 +42,8 @@ pub(crate) const KEYS: [(&str, &str); 28] = [
     ("x", "interrupt: press Ctrl-C in the worker"),
     ("K", "kill the worker, after a question"),
     ("R", "respawn: start the worker again with the same settings"),
-    ("e", "edit the prompt of a loop in $EDITOR"),
-    ("f", "freeze: pause all loops; once they are paused: resume them"),
+    ("e", "edit the prompt of a loop of this machine in $EDITOR"),
+    ("f", "freeze: pause all loops here; once they are paused: resume them"),
     ("s", "spawn a worker; the last command line is there to edit"),
     (":", "run any verb of swarm; Esc ends it"),
     ("?", "show or hide the keys"),

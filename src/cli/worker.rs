@@ -276,7 +276,7 @@ pub struct Attach {
 }
 
 /// `swarm kill`
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_long_help = "\
 Exit status:
   0  The worker is stopped, or was finished before.

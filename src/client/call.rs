@@ -8,6 +8,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep};
 
 use crate::client::connect;
 use crate::error::{ErrorCode, Result};
@@ -17,11 +18,28 @@ use crate::remote::Place;
 /// How often a call is sent before it fails.
 const MAX_ATTEMPTS: usize = 5;
 
+/// How long after the start of a call a link that was cut is made again.
+const LINK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The delay between two attempts to do so.
+const LINK_DELAY: Duration = Duration::from_millis(500);
+
 /// Makes a call. When the daemon dies before it answers, an idempotent call is sent to the next daemon.
 pub(super) async fn call<T: DeserializeOwned>(place: &Place, request: &Call, limit: Duration) -> Result<T> {
+    let start = Instant::now();
     let mut attempts = 1;
     loop {
-        let answer = connect::connect(place).await?.call(request, limit).await;
+        let answer = match connect::connect(place).await {
+            Ok(mut client) => client.call(request, limit).await,
+            // A link that was cut under the first attempt may need a moment.
+            Err(error)
+                if error.code == ErrorCode::Unreachable && attempts > 1 && start.elapsed() < LINK_TIMEOUT =>
+            {
+                sleep(LINK_DELAY).await;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         match answer {
             Err(error)
                 if matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Unreachable)

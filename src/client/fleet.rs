@@ -1,7 +1,8 @@
 //! All hosts at once: this machine and those of the settings.
 //!
 //! Every host is asked at the same time. A host that does not answer within [`ANSWER_TIMEOUT`] keeps the rows of its
-//! last answer, which are marked. Used by `ls --all-hosts`, `--on any` and `host ls`.
+//! last answer, which are marked. Used by `ls --all-hosts`, `--on any`, `host ls` and `swarm ui`, which asks each host
+//! again and again.
 
 use std::time::Duration;
 
@@ -21,12 +22,14 @@ use crate::files::write_unsynced;
 use crate::paths::{Paths, private_dir};
 use crate::protocol::{Call, Empty, Listing, WorkerHost, WorkerView};
 use crate::remote::{Place, find};
+use crate::settings::Settings;
 
 /// How long the hosts may take to answer, all together.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The state of one host.
-pub(super) struct HostListing {
+#[derive(Clone)]
+pub(crate) struct HostListing {
     pub(super) place: Place,
     /// The workers; those of the last answer if the host does not answer now.
     pub(super) workers: Vec<WorkerView>,
@@ -51,13 +54,13 @@ impl HostListing {
     }
 
     /// `unreachable for 4m`; `unreachable` if the host has never answered.
-    pub(super) fn silent_for(&self, now: DateTime<FixedOffset>) -> String {
+    pub(crate) fn silent_for(&self, now: DateTime<FixedOffset>) -> String {
         let age = self.answered.map(|at| format!(" for {}", age(&at.to_rfc3339(), now)));
         format!("unreachable{}", age.unwrap_or_default())
     }
 
     /// The workers, marked with their host and, if it does not answer, as unreachable.
-    pub(super) fn into_workers(self, now: DateTime<FixedOffset>) -> Vec<WorkerView> {
+    pub(crate) fn into_workers(self, now: DateTime<FixedOffset>) -> Vec<WorkerView> {
         let silent_for = self.error.is_some().then(|| self.silent_for(now));
         let host = self
             .place
@@ -75,21 +78,31 @@ impl HostListing {
         self.workers.into_iter().map(mark).collect()
     }
 
-    fn of_answer(place: Place, listing: Listing) -> Self {
+    pub(crate) fn of_answer(place: Place, listing: Listing) -> Self {
         let answered = Some(Local::now().fixed_offset());
         Self { place, workers: listing.workers, problems: listing.problems, error: None, answered }
     }
 
     /// The last answer of a host that does not answer now.
-    fn unreachable(place: Place, error: Error) -> Self {
+    pub(crate) fn unreachable(place: Place, error: Error) -> Self {
         let last = place.last_answer().and_then(|file| std::fs::read(file).ok());
         let last = last.and_then(|bytes| serde_json::from_slice::<LastAnswer>(&bytes).ok());
         let (workers, answered) = last.map_or((vec![], None), |last| (last.workers, Some(last.at)));
         Self { place, workers, problems: vec![], error: Some(error), answered }
     }
 
+    /// The same workers of a host that no longer answers.
+    pub(crate) fn silent(self, error: Error) -> Self {
+        Self { error: Some(error), ..self }
+    }
+
+    /// Whether the host does not answer.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.error.is_some()
+    }
+
     /// Keeps the answer of a remote host. A failure only costs rows of a later list.
-    fn keep(&self) {
+    pub(crate) fn keep(&self) {
         let (Some(file), Some(at), None) = (self.place.last_answer(), self.answered, &self.error) else {
             return;
         };
@@ -101,11 +114,15 @@ impl HostListing {
     }
 }
 
+/// The remote hosts of the settings.
+pub(crate) fn remote_places(paths: &Paths, settings: Settings) -> Vec<Place> {
+    settings.hosts.into_iter().map(|(name, ssh)| Place::remote(paths.clone(), name, ssh)).collect()
+}
+
 /// Asks this machine and all hosts of the settings. This machine comes first.
 pub(super) async fn listings(ctx: &ClientContext) -> Result<Vec<HostListing>> {
     let paths = Paths::from_env()?;
-    let hosts = load_settings(ctx)?.hosts;
-    let remote = hosts.into_iter().map(|(name, ssh)| Place::remote(paths.clone(), name, ssh));
+    let remote = remote_places(&paths, load_settings(ctx)?);
     let places: Vec<Place> = std::iter::once(Place::from(&paths)).chain(remote).collect();
     let deadline = Instant::now() + ANSWER_TIMEOUT;
     let mut tasks = JoinSet::new();

@@ -3,14 +3,20 @@
 //! Most verbs only need a connection to the other daemon. Those that need the host's terminal, files or processes run
 //! there, over ssh. The rest is for this machine only and refused.
 
+use std::collections::BTreeSet;
+
+use swarm_state::host::{HostName, LOCAL};
+use swarm_state::model::WorkerName;
+
 use super::context::ClientContext;
 use super::fleet::{least_busy, named_place};
 use super::verbs;
 use crate::cli::{
-    Command, DaemonArgs, DaemonCommand, OnHost, PageFormat, RalphArgs, RalphCommand, RalphRestore,
+    Clean, Command, DaemonArgs, DaemonCommand, HoldArgs, Kill, NamedHosts, OnHost, PageFormat, RalphArgs,
+    RalphCommand, RalphRestore, ReleaseArgs,
 };
 use crate::error::Error;
-use crate::out::{CommandResult, set_host};
+use crate::out::{CommandResult, Failure, set_host};
 use crate::remote::ssh;
 use crate::shell::join;
 
@@ -35,11 +41,12 @@ pub(super) async fn run(ctx: &mut ClientContext, command: Command, on: &OnHost) 
             return Err(error.hint("to list the workers of all hosts: swarm ls --all-hosts").into());
         }
         OnHost::Host(name) => named_place(ctx, name)?,
+        OnHost::Each(hosts) => return run_each(ctx, &command, hosts).await,
     };
     let Some(host) = place.host() else { return verbs::run(ctx, command).await };
     match route(&command) {
         HostRoute::Connection => {
-            set_host(&host.name);
+            set_host(Some(&host.name));
             ctx.host = Some(place);
             verbs::run(ctx, command).await
         }
@@ -54,6 +61,43 @@ pub(super) async fn run(ctx: &mut ClientContext, command: Command, on: &OnHost) 
             Err(Error::usage(format!("{what} cannot be used with --on")).hint(hint).into())
         }
     }
+}
+
+/// Carries out a command for workers of several hosts, one host after the other, and returns the highest exit status.
+async fn run_each(ctx: &mut ClientContext, command: &Command, hosts: &NamedHosts) -> CommandResult {
+    let mut status = 0;
+    let mut done = BTreeSet::new();
+    for host in hosts.iter().filter(|host| done.insert(*host)) {
+        let Some(command) = of_host(command, hosts, host.as_ref()) else { continue };
+        ctx.host = None;
+        set_host(None);
+        ctx.out.note(&format!("host {}:", host.as_ref().map_or(LOCAL, HostName::as_str)));
+        let on = host.clone().map_or(OnHost::Local, OnHost::Host);
+        match Box::pin(run(ctx, command, &on)).await {
+            Ok(code) => status = status.max(code),
+            Err(Failure::Error(error)) => {
+                ctx.out.error(&error);
+                status = status.max(error.code.exit_status());
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(status)
+}
+
+/// The command for the workers of one host; `None` for a command that is not a batch.
+fn of_host(command: &Command, hosts: &NamedHosts, host: Option<&HostName>) -> Option<Command> {
+    let own = |names: &[WorkerName]| {
+        let both = names.iter().zip(hosts);
+        both.filter(|(_, of)| of.as_ref() == host).map(|(name, _)| name.clone()).collect()
+    };
+    Some(match command {
+        Command::Kill(args) => Command::Kill(Kill { names: own(&args.names), ..args.clone() }),
+        Command::Clean(args) => Command::Clean(Clean { names: own(&args.names), ..args.clone() }),
+        Command::Hold(args) => Command::Hold(HoldArgs { names: own(&args.names) }),
+        Command::Release(args) => Command::Release(ReleaseArgs { names: own(&args.names) }),
+        _ => return None,
+    })
 }
 
 /// How a command runs on a host.

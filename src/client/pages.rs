@@ -11,6 +11,9 @@ use crate::protocol::{Call, Lines, Named, WorkerView};
 /// How often `--follow` polls for new lines.
 pub(super) const LOG_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
+/// How often the status is requested, each time on a new connection, before a follower gives up.
+const MAX_ATTEMPTS: u32 = 5;
+
 /// Prints all pages.
 pub(super) async fn print(ctx: &ClientContext, client: &mut Client, call: &mut Call) -> Result<(), Failure> {
     pages(client, call, async |page| {
@@ -91,7 +94,10 @@ pub(super) async fn worker_status(
 ) -> Result<Option<WorkerView>> {
     let call = Call::Status(Named { name: name.to_owned() });
     let mut answer = client.call(&call, QUICK_TIMEOUT).await;
-    if answer.as_ref().is_err_and(is_disconnected) {
+    let mut attempts = 1;
+    // A link may be cut again as soon as it is back.
+    while answer.as_ref().is_err_and(is_disconnected) && attempts < MAX_ATTEMPTS {
+        attempts += 1;
         *client = ctx.reconnect().await?;
         answer = client.call(&call, QUICK_TIMEOUT).await;
     }

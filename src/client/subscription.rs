@@ -30,6 +30,9 @@ const SETTLE_DELAY: Duration = Duration::from_millis(200);
 /// The longest delay between two attempts.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
 
+/// How often a subscription is requested whose connection to a remote host is lost before the answer.
+const MAX_ATTEMPTS: u32 = 3;
+
 /// One message of a subscription.
 pub(super) enum Update {
     /// The subscription was made, for the first time or again.
@@ -93,11 +96,22 @@ impl DurableSubscription {
     }
 
     async fn connect(&mut self) -> Result<Snapshot> {
-        let mut client = connect::connect(&self.place).await?;
-        let call = Call::Subscribe(SubscribeParams { worker: self.worker.clone(), since: self.since });
-        let snapshot = client.call(&call, QUICK_TIMEOUT).await?;
-        self.client = Some(client);
-        Ok(snapshot)
+        let mut attempts = 1;
+        loop {
+            let mut client = connect::connect(&self.place).await?;
+            let call = Call::Subscribe(SubscribeParams { worker: self.worker.clone(), since: self.since });
+            match client.call(&call, QUICK_TIMEOUT).await {
+                // The connection was there and is lost: another one may be made at once.
+                Err(error) if error.code == ErrorCode::Unreachable && attempts < MAX_ATTEMPTS => {
+                    attempts += 1
+                }
+                answer => {
+                    let snapshot = answer?;
+                    self.client = Some(client);
+                    return Ok(snapshot);
+                }
+            }
+        }
     }
 
     /// Connects, and retries for a while; returns `None` when the daemon was stopped on purpose.

@@ -9,7 +9,7 @@ use swarm_state::screen::printable;
 use crate::protocol::{TaskListView, WorkerView};
 
 /// The worker's name on any machine: `gpu1/fix`, and `fix` on this one.
-pub(super) fn full_name(worker: &WorkerView) -> String {
+pub(crate) fn full_name(worker: &WorkerView) -> String {
     match &worker.host {
         Some(host) => format!("{}/{}", host.name, worker.name),
         None => worker.name.clone(),

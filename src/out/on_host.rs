@@ -1,16 +1,16 @@
 //! Names the remote host in the commands of messages.
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::sync::{PoisonError, RwLock};
 
 use swarm_state::host::{HostName, with_host};
 
-/// The host of the command. The process runs one command, so this is global.
-static HOST: OnceLock<HostName> = OnceLock::new();
+/// The host of the command. The process runs one command at a time, so this is global.
+static HOST: RwLock<Option<HostName>> = RwLock::new(None);
 
-/// The command runs on this host from now on.
-pub(crate) fn set_host(name: &HostName) {
-    let _ = HOST.set(name.clone());
+/// The command runs on this host from now on; `None` for this machine.
+pub(crate) fn set_host(name: Option<&HostName>) {
+    *HOST.write().unwrap_or_else(PoisonError::into_inner) = name.cloned();
 }
 
 /// The host of the command; `None` for this machine.
@@ -20,7 +20,8 @@ pub(crate) fn host() -> Option<&'static HostName> {
 
 /// Adds the host of the command to each command of swarm in a message.
 pub(crate) fn for_host(text: &str) -> Cow<'_, str> {
-    HOST.get().map_or(Cow::Borrowed(text), |host| with_host(text, host.as_str()).into())
+    let host = HOST.read().unwrap_or_else(PoisonError::into_inner);
+    host.as_ref().map_or(Cow::Borrowed(text), |host| with_host(text, host.as_str()).into())
 }
 
 /// As [`for_host`], for the lines of a page.

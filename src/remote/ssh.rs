@@ -1,23 +1,29 @@
 //! Starts ssh: for a connection to a daemon, for a command on the terminal, and for short commands.
 //!
 //! All of them share one connection for each host, which ssh itself opens and keeps. ssh removes the socket of one that
-//! has ended; [`drop_shared`] ends one that does not answer.
+//! has ended; after [`drop_shared`], commands no longer use one that does not answer.
 
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use swarm_state::host::{remote_line, ssh_fault, ssh_options};
+use swarm_state::host::{is_lost_share, remote_line, ssh_fault, ssh_options};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{Place, RemoteHost};
 use crate::error::{Error, Result};
 
 /// How long an ssh that has closed its output may take to exit.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How often a command starts whose shared connection ends before its answer.
+pub(crate) const MAX_ATTEMPTS: u32 = 3;
+
+/// The delay before the next ssh. One that ends removes its socket a moment later.
+pub(crate) const RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// The most bytes of messages that are kept.
 const MAX_STDERR_BYTES: usize = 16 * 1024;
@@ -87,13 +93,15 @@ pub(crate) enum RemoteFault {
     Exit(i32, Error),
     /// It was ended by a signal, or does not end.
     Stuck(Error),
+    /// The shared connection ended under it. Another ssh makes a new one.
+    LostShare(Error),
 }
 
 impl RemoteFault {
     /// The error for a person.
     pub(crate) fn into_error(self) -> Error {
         match self {
-            Self::Exit(_, error) | Self::Stuck(error) => error,
+            Self::Exit(_, error) | Self::Stuck(error) | Self::LostShare(error) => error,
         }
     }
 }
@@ -104,23 +112,32 @@ impl SshProcess {
         let code = match timeout(EXIT_TIMEOUT, self.child.wait()).await {
             Ok(Ok(status)) if status.success() => return None,
             Ok(status) => status.ok().and_then(|status| status.code()),
-            Err(_) => return Some(RemoteFault::Stuck(host.silent("the connection is stuck"))),
+            Err(_) => {
+                self.end();
+                return Some(RemoteFault::Stuck(host.silent("the connection is stuck")));
+            }
         };
         let _ = timeout(EXIT_TIMEOUT, &mut self.collected).await;
         let text = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
-        let error = host.error(ssh_fault(code, &String::from_utf8_lossy(&text)));
-        Some(
-            code.map_or_else(
-                || RemoteFault::Stuck(error.clone()),
-                |code| RemoteFault::Exit(code, error.clone()),
-            ),
-        )
+        let text = String::from_utf8_lossy(&text);
+        let error = host.error(ssh_fault(code, &text));
+        Some(match code {
+            Some(code) if is_lost_share(code, &text) => RemoteFault::LostShare(error),
+            Some(code) => RemoteFault::Exit(code, error),
+            None => RemoteFault::Stuck(error),
+        })
+    }
+
+    /// Ends an ssh that does not answer. Closing its input has no effect on it.
+    pub(crate) fn end(&mut self) {
+        let _ = self.child.start_kill();
     }
 }
 
-/// Ends the shared connection of a host that does not answer, so that the next command makes a new one.
+/// Stops the use of a host's shared connection that may not answer, so that the next command makes a new one. Other
+/// commands keep theirs: the host may only be slow. ssh itself ends a connection over a stalled link.
 pub(crate) async fn drop_shared(place: &Place, host: &RemoteHost) {
-    let Ok(ssh) = options(place, host, &["-O", "exit"]) else { return };
+    let Ok(ssh) = options(place, host, &["-O", "stop"]) else { return };
     let mut ssh = Command::from(ssh);
     ssh.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     let _ = timeout(EXIT_TIMEOUT, ssh.status()).await;
@@ -129,15 +146,23 @@ pub(crate) async fn drop_shared(place: &Place, host: &RemoteHost) {
 /// How long a short command may take, the connection included.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs a short command on the host and returns its output.
+/// Runs a short command on the host and returns its output. The command runs again if the shared connection ends
+/// under it.
 ///
 /// # Errors
 /// When the host cannot be reached, or the command fails.
 pub(crate) async fn output(place: &Place, host: &RemoteHost, command: &str) -> Result<Vec<u8>> {
-    output_of(place, host, command, vec![], OUTPUT_TIMEOUT).await
+    let mut attempts = 1;
+    loop {
+        match run_once(place, host, command, vec![], OUTPUT_TIMEOUT).await {
+            Err(RemoteFault::LostShare(_)) if attempts < MAX_ATTEMPTS => attempts += 1,
+            outcome => return outcome.map_err(RemoteFault::into_error),
+        }
+        sleep(RETRY_DELAY).await;
+    }
 }
 
-/// As [`output`], with `input` for the command. The whole takes at most `limit`.
+/// As [`output`], with `input` for the command, which runs once. The whole takes at most `limit`.
 ///
 /// # Errors
 /// As [`output`].
@@ -148,7 +173,17 @@ pub(crate) async fn output_of(
     input: Vec<u8>,
     limit: Duration,
 ) -> Result<Vec<u8>> {
-    let (mut process, mut stdin, mut printed) = start(place, host, command)?;
+    run_once(place, host, command, input, limit).await.map_err(RemoteFault::into_error)
+}
+
+async fn run_once(
+    place: &Place,
+    host: &RemoteHost,
+    command: &str,
+    input: Vec<u8>,
+    limit: Duration,
+) -> Result<Vec<u8>, RemoteFault> {
+    let (mut process, mut stdin, mut printed) = start(place, host, command).map_err(RemoteFault::Stuck)?;
     // The command may end before it has read all.
     let feed = tokio::spawn(async move { stdin.write_all(&input).await });
     let mut stdout = vec![];
@@ -156,14 +191,16 @@ pub(crate) async fn output_of(
     feed.abort();
     match read {
         Ok(Ok(_)) => {}
-        Ok(Err(error)) => return Err(host.silent(&error.to_string())),
+        Ok(Err(error)) => return Err(RemoteFault::Stuck(host.silent(&error.to_string()))),
         Err(_) => {
+            process.end();
             drop_shared(place, host).await;
-            return Err(host.silent(&format!("it did not answer within {} s", limit.as_secs())));
+            let error = host.silent(&format!("it did not answer within {} s", limit.as_secs()));
+            return Err(RemoteFault::Stuck(error));
         }
     }
     match process.fault(host).await {
-        Some(fault) => Err(fault.into_error()),
+        Some(fault) => Err(fault),
         None => Ok(stdout),
     }
 }

@@ -2,15 +2,17 @@
 //!
 //! One task follows the notices: it requests each worker that something happened to, and from time to time all of
 //! them, which also shows whether the daemon answers. Another one loads the pages of the selected worker. Both connect
-//! again by themselves. A daemon that was stopped on purpose is not started: it has removed its socket.
+//! again by themselves. A daemon that was stopped on purpose is not started: it has removed its socket. Each remote host
+//! has two such tasks too ([`hosts`]).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
+use super::hosts::{self, qualified, short_name};
 use super::messages::{UiEffect, UiEvent};
 use super::model::Panel;
 use crate::client::connect::{self, Client, QUICK_TIMEOUT, SLOW_TIMEOUT};
@@ -18,8 +20,9 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::protocol::{
     Call, Empty, Lines, Listing, LogsParams, Named, PeekParams, Peeked, Report, ReportParams, Snapshot,
-    SubscribeParams, WorkerView,
+    SubscribeParams, WorkerHost, WorkerView,
 };
+use crate::remote::Place;
 
 /// How often all workers are requested.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
@@ -36,28 +39,51 @@ const MAX_SINGLE_REQUESTS: usize = 8;
 /// The delay between two attempts to connect.
 const CONNECT_DELAY: Duration = Duration::from_millis(500);
 
-/// The way to ask the daemon.
+/// The way to ask the daemons.
 pub(super) struct DaemonLink {
     questions: UnboundedSender<UiEffect>,
+    /// The same for each remote host, by its name.
+    hosts: BTreeMap<String, UnboundedSender<UiEffect>>,
 }
 
 impl DaemonLink {
-    /// Connects, and starts the daemon if none runs.
+    /// Connects, and starts the daemon if none runs. Connects to the remote hosts in the background.
     ///
     /// # Errors
-    /// When no daemon can be reached.
-    pub(super) async fn open(paths: Paths, events: UnboundedSender<UiEvent>) -> Result<Self> {
+    /// When no daemon of this machine can be reached.
+    pub(super) async fn open(
+        paths: Paths,
+        remote: Vec<Place>,
+        events: UnboundedSender<UiEvent>,
+    ) -> Result<Self> {
         let client = connect::connect(&(&paths).into()).await?;
-        let (questions, asked) = mpsc::unbounded_channel();
-        tokio::spawn(answer(paths.clone(), asked, events.clone()));
+        let questions = start_answers(Place::from(&paths), &events);
+        let mut hosts = BTreeMap::new();
+        for place in remote {
+            let name = place.host_name().map(ToString::to_string).unwrap_or_default();
+            hosts.insert(name, start_answers(place.clone(), &events));
+            tokio::spawn(hosts::watch(place, events.clone()));
+        }
         tokio::spawn(watch(paths, client, events));
-        Ok(Self { questions })
+        Ok(Self { questions, hosts })
     }
 
-    /// Sends a question. The answer is an event.
+    /// Sends a question to the daemon of the worker's machine. The answer is an event.
     pub(super) fn ask(&self, question: UiEffect) {
-        let _ = self.questions.send(question);
+        let name = match &question {
+            UiEffect::Load(name, ..) | UiEffect::LoadReport(name) | UiEffect::Seen(name) => name.as_str(),
+            _ => return,
+        };
+        let remote = name.split_once('/').and_then(|(host, _)| self.hosts.get(host));
+        let _ = remote.unwrap_or(&self.questions).send(question);
     }
+}
+
+/// Starts the task that answers questions about the workers of one machine.
+fn start_answers(place: Place, events: &UnboundedSender<UiEvent>) -> UnboundedSender<UiEffect> {
+    let (questions, asked) = mpsc::unbounded_channel();
+    tokio::spawn(answer(place, asked, events.clone()));
+    questions
 }
 
 /// Follows the daemon, and connects again when that fails.
@@ -133,13 +159,15 @@ async fn follow(paths: &Paths, mut notices: Client, events: &UnboundedSender<UiE
 }
 
 /// Answers questions, one after the other. Each failed answer closes the connection.
-async fn answer(paths: Paths, mut asked: UnboundedReceiver<UiEffect>, events: UnboundedSender<UiEvent>) {
+async fn answer(place: Place, mut asked: UnboundedReceiver<UiEffect>, events: UnboundedSender<UiEvent>) {
     let mut client: Option<Client> = None;
     while let Some(question) = asked.recv().await {
-        let event = match one_answer(&paths, &mut client, &question).await {
+        let event = match one_answer(&place, &mut client, &question).await {
             Ok(event) => event,
             Err(error) => {
-                client = client.filter(|_| !matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Timeout));
+                let is_lost =
+                    matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Timeout | ErrorCode::Unreachable);
+                client = client.filter(|_| !is_lost);
                 match question {
                     UiEffect::Load(name, panel, _) => Some(UiEvent::Page(name, panel, vec![error.message])),
                     _ => None,
@@ -153,14 +181,14 @@ async fn answer(paths: Paths, mut asked: UnboundedReceiver<UiEffect>, events: Un
 }
 
 async fn one_answer(
-    paths: &Paths,
+    place: &Place,
     client: &mut Option<Client>,
     question: &UiEffect,
 ) -> Result<Option<UiEvent>> {
     let client = match client {
         Some(client) => client,
         // Only the other task starts a daemon.
-        None => match connect::connect_existing(&paths.into()).await? {
+        None => match connect::connect_existing(place).await? {
             Some(connected) => client.insert(connected),
             None => return Err(Error::new(ErrorCode::NoDaemon, "the daemon is not running")),
         },
@@ -170,7 +198,7 @@ async fn one_answer(
             let lines = u32::from(lines);
             let text = if panel == Panel::Log {
                 let params = LogsParams {
-                    name: name.clone(),
+                    name: short_name(&name).to_owned(),
                     lines: Some(lines),
                     history: true,
                     iteration: None,
@@ -178,25 +206,30 @@ async fn one_answer(
                 };
                 client.call::<Lines>(&Call::Logs(params), QUICK_TIMEOUT).await?.lines
             } else {
-                let call = Call::Peek(PeekParams { name: name.clone(), lines, styled: true });
+                let short = short_name(&name).to_owned();
+                let call = Call::Peek(PeekParams { name: short, lines, styled: true });
                 client.call::<Peeked>(&call, QUICK_TIMEOUT).await?.lines
             };
             Some(UiEvent::Page(name, panel, text))
         }
         UiEffect::LoadReport(name) => {
             // The first page has the first iterations; later pages follow.
-            let mut report = report_page(client, &name, 1).await?;
+            let short = short_name(&name);
+            let mut report = report_page(client, short, 1).await?;
             while let Some(next) = report.next.take() {
-                let more = report_page(client, &name, next).await?;
+                let more = report_page(client, short, next).await?;
                 report.iterations.extend(more.iterations);
                 report.next = more.next;
             }
+            report.name = name;
             Some(UiEvent::Report(Box::new(report)))
         }
         UiEffect::Seen(name) => {
+            let name = short_name(&name).to_owned();
             let _: Empty = client.call(&Call::Seen(Named { name: name.clone() }), QUICK_TIMEOUT).await?;
             let worker: WorkerView = client.call(&Call::Status(Named { name }), QUICK_TIMEOUT).await?;
-            Some(UiEvent::Worker(Box::new(worker)))
+            let host = place.host_name().map(|name| WorkerHost { name: name.clone(), silent_for: None });
+            Some(UiEvent::Worker(Box::new(qualified(WorkerView { host, ..worker }))))
         }
         _ => None,
     })

@@ -10,6 +10,7 @@ use swarm_state::model::Status;
 use swarm_state::screen::printable;
 use unicode_width::UnicodeWidthStr;
 
+use super::hosts::short_name;
 use super::model::{LinkState, Row, UiModel};
 use super::style::of_group;
 use crate::client::worker::{brief_cause, is_loop, iteration};
@@ -20,6 +21,16 @@ use crate::shell::join;
 /// The most columns of a name.
 const MAX_NAME_COLUMNS: usize = 24;
 
+/// The most columns of the name of a host.
+const MAX_HOST_COLUMNS: usize = 12;
+
+/// The widths of the columns of hosts and names. Without remote workers, the column of hosts is empty.
+#[derive(Clone, Copy)]
+struct Widths {
+    host: usize,
+    name: usize,
+}
+
 /// Draws the part of the list around the selected worker.
 pub(super) fn draw(model: &UiModel, frame: &mut Frame, area: Rect) {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
@@ -29,16 +40,28 @@ pub(super) fn draw(model: &UiModel, frame: &mut Frame, area: Rect) {
     let selected = rows.iter().position(is_selected).unwrap_or(0);
     // Half a window above the selection, and no empty lines at the end.
     let first = selected.saturating_sub(height / 2).min(rows.len().saturating_sub(height));
-    let longest =
-        rows.iter().map(|row| if let Row::Worker(_, worker) = row { worker.name.width() } else { 0 });
-    let name_width = longest.max().unwrap_or(0).min(MAX_NAME_COLUMNS).min(width / 3);
+    let widths = widths(&rows, width);
     let shown = rows.iter().skip(first).take(height);
-    let mut lines: Vec<Line> =
-        shown.map(|row| line(model, row, is_selected(row), name_width, width)).collect();
+    let mut lines: Vec<Line> = shown.map(|row| line(model, row, is_selected(row), widths, width)).collect();
     if rows.is_empty() && model.link == LinkState::Up {
         lines = empty(model).into_iter().map(|text| Line::raw(fit(&text, width))).collect();
     }
     frame.render_widget(Paragraph::new(lines), area);
+}
+
+fn widths(rows: &[Row], width: usize) -> Widths {
+    let longest = |of: fn(&WorkerView) -> usize| {
+        let widths = rows.iter().map(|row| if let Row::Worker(_, worker) = row { of(worker) } else { 0 });
+        widths.max().unwrap_or(0)
+    };
+    let host = longest(|worker| host(worker).len()).min(MAX_HOST_COLUMNS).min(width / 5);
+    let name = longest(|worker| short_name(&worker.name).width()).min(MAX_NAME_COLUMNS).min(width / 3);
+    Widths { host, name }
+}
+
+/// The name of a worker's host; empty for this machine.
+fn host(worker: &WorkerView) -> &str {
+    worker.host.as_ref().map_or("", |host| host.name.as_str())
 }
 
 fn empty(model: &UiModel) -> Vec<String> {
@@ -48,7 +71,7 @@ fn empty(model: &UiModel) -> Vec<String> {
     }
 }
 
-fn line(model: &UiModel, row: &Row, is_selected: bool, name_width: usize, width: usize) -> Line<'static> {
+fn line(model: &UiModel, row: &Row, is_selected: bool, widths: Widths, width: usize) -> Line<'static> {
     match row {
         Row::Head(group, count, is_hidden) => {
             let more =
@@ -59,10 +82,14 @@ fn line(model: &UiModel, row: &Row, is_selected: bool, name_width: usize, width:
         }
         Row::Worker(group, worker) => {
             let age = model.age(worker);
-            let name = fit_middle(&printable(&worker.name), name_width);
-            let head = format!("{}{} ", if is_selected { "▸" } else { " " }, sign(*group, worker.status));
-            let gap = " ".repeat(name_width - name.width() + 1);
-            let room = width.saturating_sub(head.width() + name_width + 1 + age.len() + 1);
+            let name = fit_middle(&printable(short_name(&worker.name)), widths.name);
+            let mut head = format!("{}{} ", if is_selected { "▸" } else { " " }, sign(*group, worker.status));
+            if widths.host > 0 {
+                let (host, columns) = (fit(host(worker), widths.host), widths.host);
+                head.push_str(&format!("{host:<columns$} "));
+            }
+            let gap = " ".repeat(widths.name - name.width() + 1);
+            let room = width.saturating_sub(head.width() + widths.name + 1 + age.len() + 1);
             let facts = fit(&facts(*group, worker), room);
             let pad = " ".repeat(room.saturating_sub(facts.width()) + 1);
             let style = of_group(model, *group);

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use swarm_state::host::HostName;
+
 use super::keys::UiKey;
 use super::model::Panel;
 use crate::protocol::{Report, WorkerView};
@@ -13,8 +15,10 @@ pub(super) enum UiEvent {
     Resized(u16, u16),
     /// Time has passed.
     Tick,
-    /// All workers.
+    /// All workers of this machine.
     Workers(Vec<WorkerView>),
+    /// All workers of a remote host and, if it does not answer, for how long.
+    Host(HostName, Vec<WorkerView>, Option<String>),
     /// Something happened to a worker.
     Worker(Box<WorkerView>),
     /// A worker was deleted.

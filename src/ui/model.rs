@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, FixedOffset, TimeDelta};
 use swarm_state::attention::Attention;
+use swarm_state::host::HostName;
 use swarm_state::model::Status;
 
+use super::hosts::short_name;
 use super::line_edit::LineEdit;
 use crate::client::worker::{age, brief_cause, is_loop};
 use crate::protocol::{Report, WorkerView};
@@ -115,7 +117,10 @@ pub(super) struct UiModel {
     pub(super) has_color: bool,
     /// The load of this machine when the frame was drawn.
     pub(super) load: Option<f32>,
+    /// The workers by name. The name of one on a remote host is `HOST/NAME`.
     pub(super) workers: BTreeMap<String, WorkerView>,
+    /// The remote hosts that do not answer, and for how long.
+    pub(super) silent: BTreeMap<HostName, String>,
     pub(super) link: LinkState,
     pub(super) mode: UiMode,
     pub(super) filter: String,
@@ -162,6 +167,7 @@ impl UiModel {
             has_color,
             load: None,
             workers: BTreeMap::new(),
+            silent: BTreeMap::new(),
             link: LinkState::Connecting,
             mode: UiMode::List,
             filter: String::new(),
@@ -263,9 +269,12 @@ impl UiModel {
     }
 
     /// The live workers that end together with a worker, because it coordinates them.
-    pub(super) fn children(&self, name: &str) -> Vec<&str> {
+    pub(super) fn children(&self, of: &WorkerView) -> Vec<&str> {
+        let parent = short_name(&of.name);
+        let host = |worker: &WorkerView| worker.host.as_ref().map(|host| host.name.clone());
         let is_child = |worker: &&WorkerView| {
-            worker.status.is_live() && worker.parent.as_ref().is_some_and(|parent| parent.as_str() == name)
+            let is_named = worker.parent.as_ref().is_some_and(|name| name.as_str() == parent);
+            is_named && worker.status.is_live() && host(worker) == host(of)
         };
         self.workers.values().filter(is_child).map(|worker| worker.name.as_str()).collect()
     }

@@ -145,7 +145,7 @@ fn of_worker(model: &mut UiModel, key: &UiKey) -> Vec<UiEffect> {
             vec![]
         }
         UiKey::Char('K') => {
-            let question = kill_question(&worker, &model.children(name));
+            let question = kill_question(&worker, &model.children(&worker));
             model.mode = UiMode::Confirm { question, words: words(&["kill"]) };
             vec![]
         }
@@ -199,6 +199,10 @@ fn edit(model: &mut UiModel, worker: &WorkerView) -> Vec<UiEffect> {
         model.message = Some(format!("{} has no prompt file: it is not a loop", worker.name));
         return vec![];
     }
+    if let Some(host) = &worker.host {
+        model.message = Some(format!("the prompt file is on {}; attach or log in there", host.name));
+        return vec![];
+    }
     match &model.report {
         Some(report) => vec![UiEffect::Edit(report.prompt_file.clone())],
         None => {
@@ -208,10 +212,11 @@ fn edit(model: &mut UiModel, worker: &WorkerView) -> Vec<UiEffect> {
     }
 }
 
-/// Asks whether all loops pause, or go on if all of them are paused.
+/// Asks whether all loops of this machine pause, or go on if all of them are paused.
 fn freeze(model: &mut UiModel) {
     let count = |is_meant: fn(Status) -> bool| {
-        model.workers.values().filter(|worker| is_loop(worker) && is_meant(worker.status)).count()
+        let own = model.workers.values().filter(|worker| worker.host.is_none());
+        own.filter(|worker| is_loop(worker) && is_meant(worker.status)).count()
     };
     let (live, paused) = (count(Status::is_live), count(|status| status == Status::Paused));
     let (question, verb) = match (live, paused) {

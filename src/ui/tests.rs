@@ -4,13 +4,14 @@ use chrono::DateTime;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::{Value, json};
+use swarm_state::host::HostName;
 
 use super::keys::UiKey;
 use super::messages::{UiEffect, UiEvent};
 use super::model::{Panel, UiModel};
 use super::{update, view};
 use crate::client::testing;
-use crate::protocol::{AgentRequestView, Report, WorkerView};
+use crate::protocol::{AgentRequestView, Report, WorkerHost, WorkerView};
 
 /// The time of all tests.
 pub(super) fn now() -> DateTime<chrono::FixedOffset> {
@@ -201,4 +202,35 @@ fn nothing_depends_on_color() {
     let mut colored = plain.clone();
     colored.has_color = true;
     assert_eq!(screen(&plain), screen(&colored));
+}
+
+/// Workers of a remote host, as [`super::hosts`] sends them.
+pub(super) fn of_host(host: &str, silent_for: Option<&str>, names: &[&str]) -> UiEvent {
+    let host = HostName::new(host).unwrap();
+    let silent_for = silent_for.map(str::to_owned);
+    let remote = |name: &&str| {
+        let mut worker = worker(name, "running", "11:00", Value::Null, json!({}));
+        worker.host = Some(WorkerHost { name: host.clone(), silent_for: silent_for.clone() });
+        if let Some(silent_for) = &silent_for {
+            worker.status = swarm_state::model::Status::Unreachable;
+            worker.reason = Some(silent_for.clone());
+        }
+        super::hosts::qualified(worker)
+    };
+    UiEvent::Host(host.clone(), names.iter().map(remote).collect(), silent_for.clone())
+}
+
+#[test]
+fn workers_of_remote_hosts_have_a_column_of_hosts() {
+    let mut model = UiModel::new(now(), (80, 12), false);
+    let own = vec![worker("fix", "running", "11:00", Value::Null, json!({}))];
+    send(&mut model, UiEvent::Workers(own));
+    send(&mut model, of_host("gpu1", None, &["fix", "long-name"]));
+    send(&mut model, of_host("gpu22", Some("unreachable for 4m"), &["far"]));
+    insta::assert_snapshot!(screen(&model));
+    // The rows of the other machines stay.
+    send(&mut model, UiEvent::Workers(vec![]));
+    send(&mut model, of_host("gpu22", None, &[]));
+    assert_eq!(model.workers.keys().collect::<Vec<_>>(), ["gpu1/fix", "gpu1/long-name"]);
+    assert!(!screen(&model).contains("unreachable"), "{}", screen(&model));
 }

@@ -4,11 +4,13 @@
 //! action is a command line of swarm itself, or a request that only reads.
 
 use chrono::{DateTime, FixedOffset, TimeDelta};
+use swarm_state::host::HostName;
 use swarm_state::screen::{printable, styled};
 
 use super::messages::{UiEffect, UiEvent};
 use super::model::{LinkState, Panel, UiModel};
 use super::{panel, press};
+use crate::protocol::WorkerView;
 
 /// How long a selection stays before its pages are loaded.
 const LOAD_DELAY: TimeDelta = TimeDelta::milliseconds(120);
@@ -54,9 +56,17 @@ fn receive(model: &mut UiModel, event: UiEvent) {
             model.load_at.get_or_insert(model.now);
         }
         UiEvent::Workers(views) => {
-            let workers = views.into_iter().map(|view| (view.name.clone(), view)).collect();
-            model.is_changed |= model.link != LinkState::Up || model.workers != workers;
-            (model.workers, model.link) = (workers, LinkState::Up);
+            replace_workers(model, None, views);
+            model.is_changed |= model.link != LinkState::Up;
+            model.link = LinkState::Up;
+        }
+        UiEvent::Host(host, views, silent_for) => {
+            replace_workers(model, Some(&host), views);
+            model.is_changed |= model.silent.get(&host) != silent_for.as_ref();
+            match silent_for {
+                Some(silent_for) => drop(model.silent.insert(host, silent_for)),
+                None => drop(model.silent.remove(&host)),
+            }
         }
         UiEvent::Worker(view) => {
             if model.selected.as_deref() == Some(&view.name) {
@@ -101,6 +111,16 @@ fn receive(model: &mut UiModel, event: UiEvent) {
         UiEvent::Page(..) | UiEvent::Report(..) => {}
         UiEvent::Key(_) | UiEvent::Tick => {}
     }
+}
+
+/// Replaces the workers of one machine, a remote host or this one.
+fn replace_workers(model: &mut UiModel, host: Option<&HostName>, views: Vec<WorkerView>) {
+    let is_of = |worker: &WorkerView| worker.host.as_ref().map(|host| &host.name) == host;
+    let mut workers = model.workers.clone();
+    workers.retain(|_, worker| !is_of(worker));
+    workers.extend(views.into_iter().map(|view| (view.name.clone(), view)));
+    model.is_changed |= model.workers != workers;
+    model.workers = workers;
 }
 
 fn tick(model: &mut UiModel) -> Vec<UiEffect> {

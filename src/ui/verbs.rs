@@ -90,6 +90,9 @@ impl Verbs {
     /// When the program cannot be started.
     pub(super) fn attach(&mut self, name: &str) -> Result<()> {
         let mut command = Command::new(&self.program);
+        if let Some(config) = &self.config {
+            command.arg("--config").arg(config);
+        }
         // Its messages are read too: the next frame is drawn over them.
         command.args(["attach", name]).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| Error::system("cannot run swarm attach", error))?;

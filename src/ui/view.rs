@@ -75,6 +75,7 @@ fn header(model: &UiModel, width: usize) -> Line<'static> {
     if parts.is_empty() {
         parts.push(format!("{} workers", model.workers.len()));
     }
+    parts.extend(model.silent.iter().map(|(host, silent_for)| format!("{host} {silent_for}")));
     if !model.filter.is_empty() {
         parts.insert(0, format!("filter '{}', Esc ends it", printable(&model.filter)));
     }

@@ -245,6 +245,9 @@ pub fn ssh_fault(code: Option<i32>, stderr: &str) -> SshFault {
     if has("Permission denied") || has("Too many authentication failures") {
         return SshFault::Denied;
     }
+    if code.is_some_and(|code| is_lost_share(code, stderr)) {
+        return SshFault::NoAnswer("the connection was lost".to_owned());
+    }
     let is_down = [
         "timed out",
         "Connection refused",
@@ -262,9 +265,38 @@ pub fn ssh_fault(code: Option<i32>, stderr: &str) -> SshFault {
     SshFault::Other(last())
 }
 
+/// Whether an ssh that ended with this exit status used a shared connection, which ended under it. Such an ssh prints
+/// nothing if its command had started. The host may be in order: another ssh makes a new connection.
+pub fn is_lost_share(code: i32, stderr: &str) -> bool {
+    let last = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
+    let is_of_share = |line: &str| {
+        ["mux_client", "control master", "Control socket"].iter().any(|text| line.contains(text))
+    };
+    code == SSH_FAILED && last.is_none_or(is_of_share)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ends_of_a_shared_connection_are_recognized() {
+        for (code, stderr, wanted) in [
+            (255, "", true),
+            (255, "mux_client_request_session: read from master failed: Broken pipe\r\n", true),
+            (255, "Welcome\nFailed to connect to new control master\r\n", true),
+            (255, "Control socket connect(/h/ssh/x): Connection refused\r\n", true),
+            (1, "", false),
+            (255, "me@gpu1: Permission denied (publickey).\r\n", false),
+            (
+                255,
+                "ControlSocket /h/ssh/x already exists, disabling multiplexing\r\nConnection reset\r\n",
+                false,
+            ),
+        ] {
+            assert_eq!(is_lost_share(code, stderr), wanted, "{stderr}");
+        }
+    }
 
     #[test]
     fn host_and_worker_are_split_at_the_slash() {
@@ -371,7 +403,7 @@ mod tests {
                 down("ssh: Could not resolve hostname gpu1: Name or service not known"),
             ),
             (255, "Timeout, server gpu1 not responding.\r\n", down("Timeout, server gpu1 not responding.")),
-            (255, "", Other("it printed no message".into())),
+            (255, "", down("the connection was lost")),
             (1, "odd\x1b[2J\n", Other("odd[2J".into())),
         ] {
             let found = ssh_fault(Some(code), stderr);

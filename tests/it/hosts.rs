@@ -4,6 +4,7 @@
 //! own configuration.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,20 +14,22 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::attach::Terminal;
+use crate::netns::Network;
 use crate::world::{Ran, SWARM, World, is_alive, signal};
 
 const SSHD: &str = "/usr/sbin/sshd";
 
 /// A world with a client and hosts.
-struct Hosts {
-    world: World,
+pub(crate) struct Hosts {
+    pub(crate) world: World,
     hosts: Vec<Host>,
 }
 
 /// An sshd of its own.
-struct Host {
-    name: &'static str,
-    dir: PathBuf,
+pub(crate) struct Host {
+    pub(crate) name: &'static str,
+    pub(crate) dir: PathBuf,
+    pub(crate) network: Network,
     port: u16,
     sshd: Child,
 }
@@ -41,14 +44,14 @@ fn key(file: &Path) -> String {
     fs::read_to_string(file.with_extension("pub")).unwrap()
 }
 
-fn script(file: &Path, text: &str) {
+pub(crate) fn script(file: &Path, text: &str) {
     fs::write(file, format!("#!/bin/sh\n{text}\n")).unwrap();
     fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 impl Host {
     /// Starts the sshd and waits until it listens.
-    fn start(world: &World, name: &'static str, authorized: &str) -> Self {
+    fn start(world: &World, name: &'static str, network: Network, authorized: &str) -> Self {
         let dir = world.path(name);
         fs::create_dir_all(dir.join("home/work")).unwrap();
         fs::create_dir_all(dir.join("bin")).unwrap();
@@ -57,16 +60,16 @@ impl Host {
         fs::write(dir.join("authorized"), authorized).unwrap();
         // The port is free again when the listener is dropped.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let shown = dir.display();
+        let (shown, address) = (dir.display(), &network.address);
         let config = format!(
-            "Port {port}\nListenAddress 127.0.0.1\nHostKey {shown}/key\nAuthorizedKeysFile {shown}/authorized\n\
+            "Port {port}\nListenAddress {address}\nHostKey {shown}/key\nAuthorizedKeysFile {shown}/authorized\n\
              PidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\n\
-             KbdInteractiveAuthentication no\nPrintMotd no\nPrintLastLog no\n\
+             KbdInteractiveAuthentication no\nMaxSessions 100\nMaxStartups 100\nPrintMotd no\nPrintLastLog no\n\
              SetEnv HOME={shown}/home SWARM_DIR={shown}/swarm TMUX_TMPDIR={shown} PATH={shown}/bin:{}\n",
             std::env::var("PATH").unwrap()
         );
         fs::write(dir.join("sshd_config"), config).unwrap();
-        let mut host = Self { name, dir, port, sshd: Command::new("true").spawn().unwrap() };
+        let mut host = Self { name, dir, network, port, sshd: Command::new("true").spawn().unwrap() };
         host.sshd.wait().unwrap();
         host.listen(world);
         host
@@ -79,11 +82,11 @@ impl Host {
             fs::create_dir_all("/run/sshd").unwrap();
         }
         let log = File::options().create(true).append(true).open(self.dir.join("sshd.log")).unwrap();
-        let mut sshd = Command::new(SSHD);
+        let mut sshd = self.network.command(SSHD);
         sshd.args(["-D", "-e", "-f"]).arg(self.dir.join("sshd_config"));
         self.sshd = sshd.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
-        let port = self.port;
-        world.until("sshd listens", || TcpStream::connect(("127.0.0.1", port)).ok().map(drop));
+        let address = (self.network.address.as_str(), self.port);
+        world.until("sshd listens", || TcpStream::connect(address).ok().map(drop));
     }
 
     /// The processes of sshd that serve a connection.
@@ -100,14 +103,14 @@ impl Host {
     }
 
     /// Sends a signal to each process that serves a connection.
-    fn signal(&self, which: Signal) {
+    pub(crate) fn signal(&self, which: Signal) {
         self.sessions().into_iter().for_each(|pid| signal(pid, which));
     }
 
     /// Cuts all connections. A client may have the next one before the last process is gone.
-    fn cut(&self, world: &World) {
+    pub(crate) fn cut(&self, world: &World) {
         let sessions = self.sessions();
-        self.signal(Signal::SIGKILL);
+        sessions.iter().for_each(|pid| signal(*pid, Signal::SIGKILL));
         world.until("the connections are gone", || sessions.iter().all(|pid| !is_alive(*pid)).then_some(()));
     }
 
@@ -120,11 +123,16 @@ impl Host {
 
 impl Hosts {
     fn new(names: &[&'static str]) -> Self {
-        let mut world = World::new();
+        Self::with_networks(World::new(), names.iter().map(|name| (*name, Network::loopback())).collect())
+    }
+
+    /// Hosts that are reached through these networks.
+    pub(crate) fn with_networks(mut world: World, hosts: Vec<(&'static str, Network)>) -> Self {
         let ssh = world.path("home/.ssh");
         fs::create_dir_all(&ssh).unwrap();
         let own = key(&ssh.join("id"));
-        let hosts: Vec<Host> = names.iter().map(|name| Host::start(&world, name, &own)).collect();
+        let hosts =
+            hosts.into_iter().map(|(name, network)| Host::start(&world, name, network, &own)).collect();
         fs::create_dir_all(world.path("home/.config/swarm")).unwrap();
         let bin = world.path("bin");
         fs::create_dir(&bin).unwrap();
@@ -140,10 +148,10 @@ impl Hosts {
         let ssh = self.world.path("home/.ssh");
         let (mut config, mut known, mut settings) = (String::new(), String::new(), String::new());
         for host in &self.hosts {
-            let (name, port) = (host.name, host.port);
-            config += &format!("Host {name}\n  HostName 127.0.0.1\n  Port {port}\n");
+            let (name, address, port) = (host.name, &host.network.address, host.port);
+            config += &format!("Host {name}\n  HostName {address}\n  Port {port}\n");
             let key = fs::read_to_string(host.dir.join("key.pub")).unwrap();
-            known += &format!("[127.0.0.1]:{port} {key}");
+            known += &format!("[{address}]:{port} {key}");
             settings += &format!("[hosts.{name}]\n");
         }
         let shown = ssh.display();
@@ -157,22 +165,29 @@ impl Hosts {
     }
 
     #[track_caller]
-    fn swarm(&self, line: &str) -> Ran {
+    pub(crate) fn swarm(&self, line: &str) -> Ran {
         self.world.swarm(&line.split_whitespace().collect::<Vec<_>>())
     }
 
     #[track_caller]
-    fn status(&self, name: &str) -> Value {
+    pub(crate) fn status(&self, name: &str) -> Value {
         serde_json::from_str(&self.swarm(&format!("status {name} --format json")).out).unwrap_or_default()
     }
 
     #[track_caller]
-    fn until_status(&self, name: &str, status: &str) {
+    pub(crate) fn until_status(&self, name: &str, status: &str) {
         self.world
             .until(&format!("{name} is {status}"), || (self.status(name)["status"] == status).then_some(()));
     }
 
-    fn host(&self, name: &str) -> &Host {
+    /// Starts the sshd of a host that has lost power.
+    pub(crate) fn listen_again(&mut self, name: &str) {
+        let host = self.hosts.iter_mut().find(|host| host.name == name).unwrap();
+        host.sshd.wait().unwrap();
+        host.listen(&self.world);
+    }
+
+    pub(crate) fn host(&self, name: &str) -> &Host {
         self.hosts.iter().find(|host| host.name == name).unwrap()
     }
 }
@@ -186,6 +201,8 @@ impl Drop for Hosts {
             let mut ssh = self.world.command(self.world.path("bin/ssh"));
             ssh.arg("-o").arg(format!("ControlPath={}", control.display())).args(["-O", "exit", host.name]);
             drop(ssh.stdout(Stdio::null()).stderr(Stdio::null()).status());
+            // A shared connection may have lost its socket to another one.
+            host.signal(Signal::SIGKILL);
             if let Some(pid) = host.daemon() {
                 signal(pid, Signal::SIGKILL);
             }
@@ -379,6 +396,36 @@ fn install_without_a_file_takes_a_static_swarm_of_this_release() {
 }
 
 #[test]
+fn followers_survive_a_link_that_is_cut() {
+    let hosts = Hosts::new(&["a"]);
+    let host = hosts.host("a");
+    let cwd = host.dir.join("home/work").display().to_string();
+    let script = "echo first; read x <ctl; echo second; read x <ctl";
+    let path = host.dir.join("home/work/ctl");
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    // Open until the end of the test: the script's next read would find the end of a FIFO that is being closed.
+    let mut ctl = File::options().read(true).write(true).open(path).unwrap();
+    let words = ["spawn", "--on", "a", "--name", "x", "--cwd", &cwd, "--", "sh", "-c", script];
+    let _ = hosts.world.swarm(&words).ok();
+    let logs = hosts.world.follow(&["logs", "--follow", "a/x"]);
+    let events = hosts.world.follow(&["events", "--follow", "--on", "a", "--since", "0"]);
+    let mut wait = hosts.world.follow(&["wait", "a/x", "--for", "done"]);
+    logs.until_says(&hosts.world, "first");
+    events.until_says(&hosts.world, "x: ");
+    host.cut(&hosts.world);
+    writeln!(ctl).unwrap();
+    logs.until_says(&hosts.world, "second");
+    writeln!(ctl).unwrap();
+    assert_eq!(wait.wait(&hosts.world), 0, "{}", wait.output());
+    events.until_says(&hosts.world, "exit");
+    let said = events.output();
+    let mut lines: Vec<&str> = said.lines().collect();
+    let count = lines.len();
+    lines.dedup();
+    assert_eq!(lines.len(), count, "an event was printed twice: {said}");
+}
+
+#[test]
 fn stalled_host_keeps_its_rows_and_its_agents() {
     let hosts = Hosts::new(&["a", "b"]);
     let cwd = |name| hosts.host(name).dir.join("home/work").display().to_string();
@@ -417,6 +464,74 @@ fn stalled_host_keeps_its_rows_and_its_agents() {
     let ran = hosts.world.swarm(&["spawn", "--on", "any", "--name", "n", "--", "sleep", "600"]).ok();
     assert!(ran.err.contains("on host local (0 live workers)"), "{}", ran.err);
     let _ = hosts.swarm("kill n").ok();
+}
+
+#[test]
+fn batch_has_workers_of_several_hosts() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let _ = hosts.world.spawn("x", &[], &["sleep", "600"]).ok();
+    for host in ["a", "b"] {
+        let cwd = hosts.host(host).dir.join("home/work").display().to_string();
+        let _ = hosts.swarm(&format!("spawn --name {host}/x --cwd {cwd} -- sleep 600")).ok();
+    }
+    let ran = hosts.swarm("kill a/x b/none x b/x").code(2).warns("no worker named 'none'");
+    let order = ["host a:", "host b:", "host local:"].map(|head| ran.err.find(head).unwrap());
+    assert!(order.is_sorted(), "{}", ran.err);
+    for name in ["a/x", "b/x", "x"] {
+        assert_eq!(hosts.status(name)["status"], "killed", "{name}");
+    }
+    // A host that cannot be reached does not stop the others.
+    hosts.host("a").signal(Signal::SIGSTOP);
+    let _ = hosts.swarm("clean a/x x").code(6).warns("host 'a'").says("x");
+    assert!(hosts.status("x").get("status").is_none());
+    let _ = hosts.swarm("wait a/x b/x").code(2).warns("the command names several hosts: a, b");
+}
+
+#[test]
+fn ui_shows_and_changes_workers_of_hosts() {
+    let hosts = Hosts::new(&["a", "b"]);
+    for host in ["a", "b"] {
+        let cwd = hosts.host(host).dir.join("home/work").display().to_string();
+        let script = format!("echo screen-of-{host}; exec cat");
+        let name = format!("{host}/x");
+        let words = ["spawn", "--name", &name, "--cwd", &cwd, "--", "sh", "-c", &script];
+        let _ = hosts.world.swarm(&words).ok();
+    }
+    let terminal = Terminal::sized(&hosts.world, 0, ("100", "20"), &[SWARM, "ui"]);
+    terminal.until_shows("· a x");
+    terminal.until_shows("· b x");
+    terminal.keys(&["Home"]);
+    terminal.until_shows("▸· a x");
+    terminal.until_shows("screen-of-a");
+    terminal.keys(&["j"]);
+    terminal.until_shows("▸· b x");
+    terminal.until_shows("screen-of-b");
+    terminal.keys(&["m", "hello", "Enter"]);
+    terminal.until_shows("hello");
+    assert!(!hosts.swarm("peek a/x").ok().out.contains("hello"));
+    // A host that stalls delays neither keys nor the rows of the others.
+    hosts.host("b").signal(Signal::SIGSTOP);
+    terminal.until_shows("b unreachable for");
+    terminal.keys(&["?"]);
+    terminal.until_shows("any key returns");
+    terminal.keys(&["?", "End"]);
+    terminal.until_shows("▸· a x");
+    terminal.keys(&["K", "y"]);
+    hosts.until_status("a/x", "killed");
+    hosts.host("b").signal(Signal::SIGCONT);
+    terminal.until_shows("· b x");
+    terminal.until_shows("the rest (1)");
+    terminal.keys(&["Home"]);
+    terminal.until_shows("▸· b x");
+    terminal.keys(&["Enter"]);
+    hosts.world.until("the window of the host is open", || {
+        let screen = terminal.screen();
+        (screen.contains("screen-of-b") && !screen.contains("? keys")).then_some(())
+    });
+    terminal.keys(&["C-b", "d"]);
+    terminal.until_shows("? keys");
+    terminal.keys(&["q"]);
+    terminal.until_shows("code 0");
 }
 
 #[test]

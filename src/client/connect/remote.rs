@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::lines::{DaemonLines, hello_line, lines_of};
 use super::start::START_TIMEOUT;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{DaemonHello, RELEASE, VERSION};
-use crate::remote::ssh::{self, RemoteFault, SshProcess};
+use crate::remote::ssh::{self, MAX_ATTEMPTS, RETRY_DELAY, RemoteFault, SshProcess};
 use crate::remote::{Place, RemoteHost};
 
 /// How long ssh and the daemon may take until the handshake: twice the timeout of ssh's own connect.
@@ -59,19 +59,35 @@ pub(super) async fn open(
     host: &RemoteHost,
     may_start: bool,
 ) -> Result<Option<RemoteConnection>> {
+    let mut attempts = 1;
+    loop {
+        match open_once(place, host, may_start).await {
+            Err(RemoteFault::LostShare(_)) if attempts < MAX_ATTEMPTS => attempts += 1,
+            outcome => return outcome.map_err(RemoteFault::into_error),
+        }
+        sleep(RETRY_DELAY).await;
+    }
+}
+
+async fn open_once(
+    place: &Place,
+    host: &RemoteHost,
+    may_start: bool,
+) -> Result<Option<RemoteConnection>, RemoteFault> {
     let command = if may_start { "swarm connect --stdio" } else { "swarm connect --stdio --existing" };
-    let (mut process, mut writer, reader) = ssh::start(place, host, command)?;
+    let (mut process, mut writer, reader) = ssh::start(place, host, command).map_err(RemoteFault::Stuck)?;
     let mut lines = lines_of(reader);
     // A relay that ends at once has closed its input, and its message says why.
     let _ = writer.write_all(&hello_line()).await;
     let Some(answer) = hello(&mut lines).await else {
+        process.end();
         ssh::drop_shared(place, host).await;
-        return Err(host.no_connection());
+        return Err(RemoteFault::Stuck(host.no_connection()));
     };
     let Some(daemon) = answer else {
         return match process.fault(host).await {
             Some(RemoteFault::Exit(code, _)) if !may_start && code == i32::from(NOBODY_STATUS) => Ok(None),
-            Some(fault) => Err(fault.into_error()),
+            Some(fault) => Err(fault),
             None => Ok(None),
         };
     };
@@ -82,7 +98,8 @@ pub(super) async fn open(
              {VERSION}",
             daemon.daemon, daemon.swarm
         );
-        return Err(Error::new(ErrorCode::Version, message).hint(format!("swarm host install {name}")));
+        let error = Error::new(ErrorCode::Version, message).hint(format!("swarm host install {name}"));
+        return Err(RemoteFault::Stuck(error));
     }
     let link = RemoteLink { place: place.clone(), process };
     Ok(Some(RemoteConnection { lines, writer, link, daemon }))

@@ -7,7 +7,7 @@ use crate::cli::{PageFormat, RalphLogs};
 use crate::client::connect::{Client, QUICK_TIMEOUT};
 use crate::client::context::ClientContext;
 use crate::client::new_lines::{LineWindow, NewLines};
-use crate::client::pages::{LOG_POLL_INTERVAL, lines, print, worker_status};
+use crate::client::pages::{LOG_POLL_INTERVAL, is_disconnected, lines, print, worker_status};
 use crate::client::worker::{is_loop, loop_status};
 use crate::error::Result;
 use crate::out::CommandResult;
@@ -43,12 +43,22 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphLogs) -> CommandResult 
         sleep(LOG_POLL_INTERVAL).await;
         let Some(worker) = worker_status(ctx, &mut client, name).await? else { return Ok(0) };
         going = is_loop(&worker) && matches!(loop_status(&worker), "running" | "paused");
-        let before = got.total;
-        got = read_iterations(&mut client, name, Some(FIRST_LINES)).await?;
-        if got.total > before.saturating_add(FIRST_LINES) {
-            got = read_iterations(&mut client, name, Some(got.total - before + FIRST_LINES)).await?;
+        match read_new(&mut client, name, got.total).await {
+            Ok(new) => got = new,
+            // The next status is requested on a new connection.
+            Err(error) if is_disconnected(&error) => going = true,
+            Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Reads the end of the log, with all lines after the first `known`.
+async fn read_new(client: &mut Client, name: &str, known: u64) -> Result<Lines> {
+    let got = read_iterations(client, name, Some(FIRST_LINES)).await?;
+    if got.total > known.saturating_add(FIRST_LINES) {
+        return read_iterations(client, name, Some(got.total - known + FIRST_LINES)).await;
+    }
+    Ok(got)
 }
 
 async fn read_iterations(client: &mut Client, name: &str, lines: Option<u64>) -> Result<Lines> {

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::ui::keys::UiKey;
 use crate::ui::model::{Row, UiMode};
-use crate::ui::tests::{fleet, model, now, press, screen, send, worker};
+use crate::ui::tests::{fleet, model, now, of_host, press, screen, send, worker};
 
 /// The list as text: headings in brackets.
 fn list(model: &UiModel) -> String {
@@ -143,6 +143,32 @@ fn each_key_runs_the_verb_of_its_name() {
         assert!(effects.contains(&effect), "{keys}: {effects:?}");
         assert_eq!(model.mode, UiMode::List, "{keys}");
     }
+}
+
+#[test]
+fn keys_act_on_the_host_of_a_worker() {
+    let mut model = model(100, 40);
+    send(&mut model, of_host("gpu1", None, &["fix", "child"]));
+    let parent = serde_json::from_value(json!("fix")).unwrap();
+    model.workers.get_mut("gpu1/child").unwrap().parent = Some(parent);
+    for (keys, effect) in [
+        ("Ky", UiEffect::Run(["kill", "gpu1/fix"].map(str::to_owned).to_vec())),
+        ("mgo\n", UiEffect::Run(["send", "gpu1/fix", "go"].map(str::to_owned).to_vec())),
+        ("\n", UiEffect::Attach("gpu1/fix".into())),
+    ] {
+        model.selected = Some("gpu1/fix".into());
+        let press = |c| if c == '\n' { UiKey::Enter } else { UiKey::Char(c) };
+        let effects: Vec<UiEffect> = keys.chars().flat_map(|c| key(&mut model, press(c))).collect();
+        assert!(effects.contains(&effect), "{keys}: {effects:?}");
+    }
+    // Another machine's worker of the same name has no children.
+    for (name, children) in [("gpu1/fix", vec!["gpu1/child"]), ("fix", vec![])] {
+        assert_eq!(model.children(&model.workers[name]), children);
+    }
+    model.selected = Some("gpu1/fix".into());
+    later(&mut model, 0);
+    let effects = later(&mut model, 200);
+    assert_eq!(effects, [UiEffect::Load("gpu1/fix".into(), Panel::Screen, 40)]);
 }
 
 #[test]
