@@ -80,6 +80,8 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct RunOptions {
     /// Say `ready` (or `error CODE MESSAGE`) on standard output, once, and let go of it: somebody waits for it.
     pub ready_on_stdout: bool,
+    /// Resume no loop, whatever the settings say.
+    pub keep_paused: bool,
 }
 
 /// Runs the daemon until a signal or a request ends it.
@@ -154,7 +156,8 @@ async fn serve(store: &Arc<Store>, lock: DaemonLock, options: RunOptions) -> Res
     let settings = Settings::load(&store.paths().user_config(), None, None).unwrap_or_default();
     let (inbox, inputs) = mpsc::unbounded_channel();
     let mut supervisor = Supervisor::new(store.clone(), inbox.clone(), helper, settings.tmux.source, lock);
-    supervisor.resumes_after_shutdown = settings.daemon.resume_after_shutdown.unwrap_or(false);
+    let resumes = settings.daemon.resume_after_shutdown.unwrap_or(false);
+    supervisor.resumes_after_shutdown = resumes && !options.keep_paused;
     supervisor.boot().await;
     let socket = store.paths().socket();
     let listener = socket::bind(&socket)?;

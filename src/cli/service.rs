@@ -127,6 +127,9 @@ pub struct DaemonRun {
     /// Print `ready` on standard output once clients can connect
     #[arg(long, hide = true)]
     pub ready_on_stdout: bool,
+    /// Resume no loop that a shutdown paused
+    #[arg(long, hide = true)]
+    pub keep_paused: bool,
 }
 
 /// `swarm doctor`

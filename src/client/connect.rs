@@ -20,16 +20,18 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::protocol::{Call, DaemonHello, MAX_LINE_BYTES, Notice, RELEASE, Request, Response, VERSION};
-use crate::remote::Place;
+use crate::remote::{Place, ssh};
 
 mod lines;
 mod release;
 pub(crate) mod remote;
 mod start;
 
+pub(super) use start::run_in_job;
+
 use lines::{DaemonLines, hello_line, lines_of};
 use remote::{RemoteConnection, RemoteLink};
-use start::{START_TIMEOUT, start};
+use start::{KEEP_PAUSED, START_TIMEOUT, start};
 
 /// How long the daemon may take for an answer from memory.
 pub const QUICK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -200,7 +202,7 @@ pub async fn connect_or_start(place: &Place) -> Result<(Client, bool)> {
             release::report(place, &client.daemon);
             return Ok((client, false));
         }
-        let failed = match start(place).await {
+        let failed = match start(place, &[]).await {
             Ok(()) => match connect_existing(place).await? {
                 Some(client) => return Ok((client, true)),
                 None => Error::new(ErrorCode::NoDaemon, "the daemon started and is gone").into(),
@@ -216,6 +218,29 @@ pub async fn connect_or_start(place: &Place) -> Result<(Client, bool)> {
         }
         sleep(Duration::from_millis(50)).await;
     }
+}
+
+/// Connects to a daemon over a process that relays to it. `None` if no daemon runs there.
+///
+/// # Errors
+/// When the process fails before the handshake; the place names the host in the message.
+pub(super) async fn connect_over(place: &Place, relay: std::process::Command) -> Result<Option<Client>> {
+    let Some(host) = place.host() else { return Ok(None) };
+    let started = ssh::start_process(relay)?;
+    match of_remote(remote::greet(place, host, false, started).await?) {
+        DaemonProbe::Ready(client) => Ok(Some(client)),
+        DaemonProbe::Nobody | DaemonProbe::WrongVersion(_) => Ok(None),
+    }
+}
+
+/// Starts a daemon that resumes no loop by itself, and connects to it.
+///
+/// # Errors
+/// As [`connect`].
+pub(super) async fn connect_without_resume(place: &Place) -> Result<Client> {
+    start(place, &[KEEP_PAUSED]).await.map_err(|failed| failed.error)?;
+    let gone = || Error::new(ErrorCode::NoDaemon, "the daemon started and is gone");
+    connect_existing(place).await?.ok_or_else(gone)
 }
 
 impl Client {

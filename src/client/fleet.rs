@@ -105,7 +105,7 @@ impl HostListing {
 pub(super) async fn listings(ctx: &ClientContext) -> Result<Vec<HostListing>> {
     let paths = Paths::from_env()?;
     let hosts = load_settings(ctx)?.hosts;
-    let remote = hosts.into_iter().map(|(name, ssh)| Place::remote(paths.clone(), name, ssh));
+    let remote = hosts.into_iter().map(|(name, spec)| Place::remote(paths.clone(), name, spec));
     let places: Vec<Place> = std::iter::once(Place::from(&paths)).chain(remote).collect();
     let deadline = Instant::now() + ANSWER_TIMEOUT;
     let mut tasks = JoinSet::new();
@@ -150,7 +150,9 @@ async fn ask(place: &Place) -> Result<Listing> {
 pub(super) async fn least_busy(ctx: &ClientContext) -> Result<Place> {
     let live = |listing: &HostListing| listing.workers.iter().filter(|w| w.status.is_live()).count();
     let listings = listings(ctx).await?;
-    let reachable = listings.into_iter().filter(|listing| listing.error.is_none());
+    // Slurm places its jobs by itself.
+    let is_slurm = |listing: &HostListing| listing.place.host().is_some_and(|host| host.spec.slurm.is_some());
+    let reachable = listings.into_iter().filter(|listing| listing.error.is_none() && !is_slurm(listing));
     // The first of equals: this machine, then the hosts by name.
     let chosen = reachable.min_by_key(live);
     let Some(chosen) = chosen else {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
-use tokio::process::ChildStdin;
+use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::{Instant, timeout_at};
 
 use super::lines::{DaemonLines, hello_line, lines_of};
@@ -59,8 +59,17 @@ pub(super) async fn open(
     host: &RemoteHost,
     may_start: bool,
 ) -> Result<Option<RemoteConnection>> {
-    let command = if may_start { "swarm connect --stdio" } else { "swarm connect --stdio --existing" };
-    let (mut process, mut writer, reader) = ssh::start(place, host, command)?;
+    let started = ssh::start(place, host, &host.connect_command(may_start))?;
+    greet(place, host, may_start, started).await
+}
+
+/// Exchanges the handshake over a process that relays to a daemon.
+pub(super) async fn greet(
+    place: &Place,
+    host: &RemoteHost,
+    may_start: bool,
+    (mut process, mut writer, reader): (SshProcess, ChildStdin, ChildStdout),
+) -> Result<Option<RemoteConnection>> {
     let mut lines = lines_of(reader);
     // A relay that ends at once has closed its input, and its message says why.
     let _ = writer.write_all(&hello_line()).await;

@@ -43,7 +43,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &HostInstall) -> CommandResul
     };
     let (file, bytes) = executable(args.binary.as_deref())?;
     let size = swarm_state::words::size(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-    let what = format!("{} ({size}) to {}:~/.local/bin/swarm", file.display(), host.destination);
+    let what = format!("{} ({size}) to {}:~/.local/bin/swarm", file.display(), host.address());
     if !args.yes && !is_confirmed(ctx, &format!("copy {what}?"))? {
         ctx.out.note("nothing was copied");
         return Ok(1);
