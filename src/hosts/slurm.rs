@@ -111,7 +111,11 @@ pub(crate) async fn cancel(id: &str) -> Result<()> {
 /// # Errors
 /// When Slurm does not answer, or refuses.
 pub(crate) async fn requeue(id: &str) -> Result<()> {
-    run("scontrol", &["requeue".to_owned(), id.to_owned()]).await.map(drop)
+    match run("scontrol", &["requeue".to_owned(), id.to_owned()]).await {
+        // Slurm has put a preempted job back by itself.
+        Err(error) if error.message.contains("pending") => Ok(()),
+        done => done.map(drop),
+    }
 }
 
 /// A command of this program inside a running job, for the worker in `dir`.

@@ -161,6 +161,10 @@ impl JobDir {
     pub(super) fn write_script(&self) -> Result<PathBuf> {
         let (dir, program) = (quote_path(self.root()), quote_path(&own_program()?));
         self.write("job.sh", JobScript { dir: &dir, program: &program }.text().as_bytes())?;
+        // Slurm appends to it, and would create it for all to read.
+        if !self.file("job.log").exists() {
+            self.write("job.log", b"")?;
+        }
         let path = self.file("job.sh");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o700))
             .map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))?;
@@ -174,7 +178,7 @@ impl JobDir {
         if !self.has_record() {
             return Ok(());
         }
-        fs::write(&path, "").map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
+        write_unsynced(&path, b"").map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
     }
 
     /// Whether the job's daemon has saved the worker.
