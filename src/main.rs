@@ -97,7 +97,7 @@ fn on_this_machine(cli: Cli) -> CommandResult {
         Command::Daemon(DaemonArgs { command: DaemonCommand::Run(run) }) => {
             daemon::run(daemon::RunOptions {
                 ready_on_stdout: run.ready_on_stdout,
-                keep_paused: run.keep_paused,
+                until_eof: run.until_eof,
             })?;
             Ok(0)
         }

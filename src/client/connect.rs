@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
+use tokio::process::ChildStdin;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::{Error, ErrorCode, Result};
@@ -31,7 +32,7 @@ pub(super) use start::run_in_job;
 
 use lines::{DaemonLines, hello_line, lines_of};
 use remote::{RemoteConnection, RemoteLink};
-use start::{KEEP_PAUSED, START_TIMEOUT, start};
+use start::{START_TIMEOUT, UNTIL_EOF, start};
 
 /// How long the daemon may take for an answer from memory.
 pub const QUICK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -203,7 +204,7 @@ pub async fn connect_or_start(place: &Place) -> Result<(Client, bool)> {
             return Ok((client, false));
         }
         let failed = match start(place, &[]).await {
-            Ok(()) => match connect_existing(place).await? {
+            Ok(_) => match connect_existing(place).await? {
                 Some(client) => return Ok((client, true)),
                 None => Error::new(ErrorCode::NoDaemon, "the daemon started and is gone").into(),
             },
@@ -233,14 +234,15 @@ pub(super) async fn connect_over(place: &Place, relay: std::process::Command) ->
     }
 }
 
-/// Starts a daemon that resumes no loop by itself, and connects to it.
+/// Starts a daemon that resumes no loop by itself and ends with its input, which is returned. Connects to it.
 ///
 /// # Errors
 /// As [`connect`].
-pub(super) async fn connect_without_resume(place: &Place) -> Result<Client> {
-    start(place, &[KEEP_PAUSED]).await.map_err(|failed| failed.error)?;
+pub(super) async fn connect_for_reading(place: &Place) -> Result<(Client, ChildStdin)> {
+    let input = start(place, &[UNTIL_EOF]).await.map_err(|failed| failed.error)?;
     let gone = || Error::new(ErrorCode::NoDaemon, "the daemon started and is gone");
-    connect_existing(place).await?.ok_or_else(gone)
+    let client = connect_existing(place).await?.ok_or_else(gone)?;
+    Ok((client, input.ok_or_else(gone)?))
 }
 
 impl Client {

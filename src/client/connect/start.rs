@@ -9,6 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::io::BufReader;
+use tokio::process::ChildStdin;
 use tokio::time::timeout;
 
 use super::lines::LineReader;
@@ -32,8 +33,8 @@ impl From<Error> for NotStarted {
     }
 }
 
-/// The option of a daemon that resumes no loop by itself.
-pub(super) const KEEP_PAUSED: &str = "--keep-paused";
+/// The option of a daemon that resumes no loop by itself and ends with its input.
+pub(super) const UNTIL_EOF: &str = "--until-eof";
 
 /// Starts the daemon of a job as a child, without a wait. It may wait for the end of a former job.
 ///
@@ -73,10 +74,13 @@ fn command(paths: &Paths, options: &[&str]) -> Result<(tokio::process::Command, 
     Ok((command, log, from))
 }
 
-/// Starts `swarm daemon run` with further options, and waits until it is ready.
-pub(super) async fn start(paths: &Paths, options: &[&str]) -> Result<(), NotStarted> {
+/// Starts `swarm daemon run` with further options, and waits until it is ready. Returns its input with [`UNTIL_EOF`].
+pub(super) async fn start(paths: &Paths, options: &[&str]) -> Result<Option<ChildStdin>, NotStarted> {
     let (mut command, log, from) = command(paths, &[&["--ready-on-stdout"], options].concat())?;
     let program = command.as_std().get_program().to_string_lossy().into_owned();
+    if options.contains(&UNTIL_EOF) {
+        command.stdin(Stdio::piped());
+    }
     let mut child = command.spawn().map_err(|e| no_daemon(&program, &e))?;
     let Some(stdout) = child.stdout.take() else {
         return Err(Error::new(ErrorCode::Internal, "the daemon's pipe is missing").into());
@@ -87,7 +91,7 @@ pub(super) async fn start(paths: &Paths, options: &[&str]) -> Result<(), NotStar
         Err(_) => Some(format!("error it was not ready within {} s", START_TIMEOUT.as_secs())),
     };
     match printed.as_deref() {
-        Some("ready") => Ok(()),
+        Some("ready") => Ok(child.stdin.take()),
         printed => Err(not_ready(printed, &log, from)),
     }
 }

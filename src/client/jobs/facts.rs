@@ -7,6 +7,7 @@ use swarm_state::model::Status;
 use swarm_state::slurm::{JobState, shown};
 
 use super::dir::{JobDir, JobView, SubmittedJob};
+use crate::client::worker::is_loop;
 use crate::error::{Error, ErrorCode};
 use crate::protocol::{SpawnParams, TmuxView, WorkerView};
 
@@ -35,6 +36,11 @@ impl JobFacts {
     /// The id of the job, for messages.
     pub(super) fn id(&self) -> &str {
         self.job.as_ref().map_or("0", |job| &job.id)
+    }
+
+    /// Whether its job has started a loop.
+    pub(super) fn is_started_loop(&self) -> bool {
+        self.dir.has_record() && self.view.worker.as_ref().is_some_and(is_loop)
     }
 
     /// Whether the job's daemon serves calls.

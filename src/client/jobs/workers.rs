@@ -4,12 +4,14 @@
 //! serves the directory for as long as the connection lasts; it starts no agent. The list is made from the files of the
 //! workers and the queue.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 use swarm_state::host::HostName;
 use swarm_state::model::{Status, WorkerName};
 use swarm_state::owner::Ownership;
+use swarm_state::slurm::JobState;
+use tokio::process::ChildStdin;
 use tokio::time::{Duration, Instant, sleep};
 
 use super::dir::JobDir;
@@ -20,7 +22,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::hosts::slurm;
 use crate::owner;
 use crate::paths::Paths;
-use crate::protocol::{Call, Empty, Forgotten, Killed, Listing, Request, WorkerView};
+use crate::protocol::{Call, Empty, Forgotten, Killed, Lines, Listing, Request, WorkerView};
 use crate::remote::Place;
 
 /// How long a call may take. The client has a shorter limit of its own.
@@ -46,8 +48,8 @@ pub(super) struct Workers {
 /// A connection to the daemon of one worker.
 struct WorkerLink {
     client: Client,
-    /// This process started the daemon, which stops with it.
-    is_temporary: bool,
+    /// The input of a daemon that this process started, and that ends with it.
+    temporary: Option<ChildStdin>,
 }
 
 /// The connections of one client.
@@ -71,9 +73,8 @@ impl WorkerLinks {
 
 impl WorkerLink {
     async fn close(mut self) {
-        if self.is_temporary
-            && self.client.call::<Value>(&Call::DaemonStop(Empty {}), QUICK_TIMEOUT).await.is_ok()
-        {
+        let stop = Call::DaemonStop(Empty {});
+        if self.temporary.is_some() && self.client.call::<Value>(&stop, QUICK_TIMEOUT).await.is_ok() {
             self.client.hang_up().await;
         }
     }
@@ -113,8 +114,9 @@ impl Workers {
             Ok(all) => Listing { workers: all.iter().map(JobFacts::worker).collect(), problems: vec![] },
             Err(error) => {
                 let unknown = |dir: JobDir| {
-                    let mut worker = JobFacts::read(dir, &HashMap::new().into_iter().collect())?.worker();
-                    if !worker.status.is_finished() {
+                    let facts = JobFacts::read(dir, &BTreeMap::new())?;
+                    let mut worker = facts.worker();
+                    if !facts.view.worker.is_some_and(|known| known.status.is_finished()) {
                         (worker.status, worker.reason, worker.cause) =
                             (Status::Unreachable, Some(error.message.clone()), None);
                     }
@@ -143,6 +145,8 @@ impl Workers {
         let facts = self.one(name).await?;
         match call {
             Call::Status(_) if !facts.is_running() => json(&facts.worker()),
+            // Nothing was printed yet.
+            Call::Logs(_) if !facts.is_running() && !facts.dir.has_record() => json(&Lines::default()),
             Call::Seen(_) if !facts.is_over() => json(&Empty {}),
             Call::Kill(_) => self.kill(links, facts, call).await,
             Call::Clean(_) => self.clean(links, facts, call).await,
@@ -176,18 +180,27 @@ impl Workers {
     /// Passes a call on to the worker's daemon.
     async fn forward(&self, links: &mut WorkerLinks, facts: JobFacts, call: &Call) -> Result<Value> {
         let name = facts.dir.name.clone();
-        let link = match links.0.remove(&name) {
+        // Its job may start again at any time.
+        let may_start = !facts.worker().status.is_finished();
+        let mut link = match links.0.remove(&name) {
             Some(link) => link,
-            None => self.connect(facts).await?,
+            None => self.connect(facts, call).await?,
         };
-        links.0.entry(name).or_insert(link).client.call(call, FORWARD_TIMEOUT).await
+        let answer = link.client.call(call, FORWARD_TIMEOUT).await;
+        if link.temporary.is_some() && may_start {
+            link.close().await;
+        } else {
+            links.0.insert(name, link);
+        }
+        answer
     }
 
     /// Connects to the daemon of a worker.
-    async fn connect(&self, mut facts: JobFacts) -> Result<WorkerLink> {
+    async fn connect(&self, mut facts: JobFacts, call: &Call) -> Result<WorkerLink> {
         let deadline = Instant::now() + DAEMON_TIMEOUT;
         loop {
-            if facts.is_over() {
+            let is_waiting = matches!(facts.state, JobState::Waiting(_));
+            if facts.is_over() || is_waiting && only_reads(call) && facts.is_started_loop() {
                 return self.open_directory(&facts).await;
             }
             if !facts.is_running() {
@@ -197,7 +210,7 @@ impl Workers {
             let srun = slurm::in_job(facts.id(), facts.dir.root(), &words, false)?;
             let place = Place::remote(self.paths.clone(), self.host.clone(), Default::default());
             let failure = match connect::connect_over(&place, srun).await {
-                Ok(Some(client)) => return Ok(WorkerLink { client, is_temporary: false }),
+                Ok(Some(client)) => return Ok(WorkerLink { client, temporary: None }),
                 Ok(None) => facts.not_running(),
                 Err(error) => error,
             };
@@ -210,7 +223,7 @@ impl Workers {
         }
     }
 
-    /// Starts a daemon for the directory of a job that has ended. It must not start an agent here: a loop gets paused,
+    /// Starts a daemon for the directory of a job that does not run. It must not start an agent here: a loop gets paused,
     /// and a plain worker that may start again ends.
     async fn open_directory(&self, facts: &JobFacts) -> Result<WorkerLink> {
         if !facts.dir.has_record() {
@@ -219,7 +232,7 @@ impl Workers {
         let paths = &facts.dir.paths;
         let place = Place::from(paths);
         if let Some(client) = connect::connect_existing(&place).await? {
-            return Ok(WorkerLink { client, is_temporary: false });
+            return Ok(WorkerLink { client, temporary: None });
         }
         let worker = facts.worker();
         if !worker.status.is_finished() {
@@ -229,8 +242,8 @@ impl Workers {
         if let (Some(former), Ownership::Ask) = owner::look(paths) {
             owner::replace(paths, &former)?;
         }
-        let client = connect::connect_without_resume(&place).await?;
-        Ok(WorkerLink { client, is_temporary: true })
+        let (client, input) = connect::connect_for_reading(&place).await?;
+        Ok(WorkerLink { client, temporary: Some(input) })
     }
 
     /// Kills a worker, then cancels its job.
@@ -285,6 +298,14 @@ impl Workers {
         dir.delete()?;
         Ok(answer)
     }
+}
+
+/// Whether a call needs only the files of a worker.
+fn only_reads(call: &Call) -> bool {
+    matches!(
+        call,
+        Call::Logs(_) | Call::RalphLogs(_) | Call::RalphStatus(_) | Call::RalphReport(_) | Call::RalphDiff(_)
+    )
 }
 
 /// Whether a call is for the job too, and not only for its daemon.
