@@ -238,7 +238,8 @@ state_of() { squeue --noheader --states=all --jobs="$1" --format=%T; }
 node_of() { squeue --noheader --jobs="$1" --format=%N; }
 waits() { [ "$(state_of "$1")" = PENDING ]; }
 # A job that was put back waits two minutes.
-release() { scontrol update jobid="$1" starttime=now; }
+# It may not start on the same node in the second of its end.
+release() { scontrol update jobid="$1" starttime=now+3; }
 
 # Compares what the agents have written with what swarm has: $1 host, $2 name, $3 interrupted iterations.
 check_books() {

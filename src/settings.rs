@@ -67,12 +67,7 @@
 //! tests = ["tests/**"]
 //!
 //! [hosts.gpu1]                # a machine with a daemon of its own; in the user's file alone
-//! ssh = "me@gpu1.example.org" # the name when left out
-//!
-//! [hosts.lab]                 # each worker is a job of Slurm
-//! slurm = true
-//! ssh = "login.lab"           # this machine submits when left out
-//! args = ["-p", "agents"]     # further arguments of sbatch
+//! ssh = "me@gpu1.example.org" # the name when left out; slurm = true makes each worker a job of Slurm
 //! ```
 //!
 //! Environment variables are not settings. A command is a list and never one string, whose meaning would depend on a

@@ -1,7 +1,7 @@
 //! Starts the programs of Slurm: sbatch, squeue, scontrol, scancel and srun.
 //!
-//! Each short one has a timeout. [`swarm_state::slurm`] reads their output. Called on the machine that submits the jobs,
-//! and by the job itself for its requeue.
+//! Each short one has a timeout. [`swarm_state::slurm`] reads their output. Called on the machine that submits the
+//! jobs, and by the job itself for its requeue.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -141,8 +141,8 @@ pub(crate) async fn run_in_job(id: &str, dir: &Path, words: &[&str]) -> Result<O
     Ok(status.map_err(|e| Error::system("cannot run srun", e))?.code())
 }
 
-/// Whether Slurm lists a job as waiting, running or ending; `None` if it does not answer. Waits for the answer without a
-/// runtime.
+/// Whether Slurm lists a job as waiting, running or ending; `None` if it does not answer. Waits for the answer without
+/// a runtime.
 pub(super) fn is_listed(id: &str) -> Option<bool> {
     if id.is_empty() || !id.chars().all(|c| c.is_ascii_digit() || c == '_') {
         return None;

@@ -1,5 +1,5 @@
-//! Workers as jobs of Slurm. Most tests use scripts in place of Slurm's programs, and start the job's script themselves;
-//! the last one runs `scripts/slurm-drill.sh`, which has a real Slurm of two nodes.
+//! Workers as jobs of Slurm. Most tests use scripts in place of Slurm's programs, and start the job's script
+//! themselves; the last one runs `scripts/slurm-drill.sh`, which has a real Slurm of two nodes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -68,6 +68,7 @@ pub(crate) fn fake_programs(bin: &Path, dir: &Path) {
 
 /// A world whose machine submits to a Slurm `lab`.
 struct Lab {
+    _jobs: Jobs,
     world: World,
     state: PathBuf,
 }
@@ -81,7 +82,7 @@ impl Lab {
         fs::create_dir_all(world.path("home/.config/swarm")).unwrap();
         let settings = "[hosts.lab]\nslurm = true\nargs = [\"-p\", \"agents\"]\n";
         fs::write(world.path("home/.config/swarm/config.toml"), settings).unwrap();
-        Self { world, state }
+        Self { _jobs: Jobs(world.swarm_dir()), world, state }
     }
 
     #[track_caller]
@@ -131,7 +132,8 @@ impl Lab {
     }
 
     fn until_log(&self, wanted: &[&str]) {
-        self.world.until(&format!("the agents have written {wanted:?}"), || (self.log() == wanted).then_some(()));
+        self.world
+            .until(&format!("the agents have written {wanted:?}"), || (self.log() == wanted).then_some(()));
     }
 
     fn let_go(&self) {
@@ -187,9 +189,12 @@ fn pids_in(dir: &Path) -> Vec<u32> {
     pids.filter(|pid| *pid != std::process::id()).filter(is_own).collect()
 }
 
-impl Drop for Lab {
+/// The jobs below a SWARM_DIR. Ends their processes when it is dropped.
+pub(crate) struct Jobs(pub(crate) PathBuf);
+
+impl Drop for Jobs {
     fn drop(&mut self) {
-        let Ok(entries) = fs::read_dir(self.world.swarm_dir().join("slurm/lab")) else { return };
+        let Ok(entries) = fs::read_dir(self.0.join("slurm/lab")) else { return };
         for dir in entries.flatten() {
             pids_in(&dir.path()).into_iter().for_each(|pid| signal(pid, Signal::SIGKILL));
         }
@@ -250,6 +255,7 @@ fn refused_job_leaves_nothing() {
 fn tracking_that_loses_agents_is_refused() {
     let lab = Lab::new();
     let _ = lab.swarm("host check lab").ok().says("proctrack/cgroup");
+    assert_eq!(lab.swarm("host check lab --format json").ok().json()["proctrack"], "proctrack/cgroup");
     let _ = lab.swarm("doctor").says("slurm: it answers, and tracks jobs with proctrack/cgroup");
     for kind in ["proctrack/linuxproc", "proctrack/pgid"] {
         fs::write(lab.state.join("proctrack"), format!("{kind}\n")).unwrap();

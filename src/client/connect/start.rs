@@ -40,7 +40,7 @@ pub(super) const UNTIL_EOF: &str = "--until-eof";
 ///
 /// # Errors
 /// When it cannot be started.
-pub(in crate::client) fn run_in_job(paths: &Paths) -> Result<tokio::process::Child> {
+pub(crate) fn run_in_job(paths: &Paths) -> Result<tokio::process::Child> {
     let (mut command, _, _) = command(paths, &[])?;
     command.stdout(Stdio::null());
     command.spawn().map_err(|e| no_daemon("swarm", &e))

@@ -1,8 +1,8 @@
-//! `swarm connect --job-run`, the process of a job: starts the daemon, spawns or resumes the worker, and stays until the
-//! worker has ended. Its exit status is the worker's.
+//! `swarm connect --job-run`, the process of a job: starts the daemon, spawns or resumes the worker, and stays until
+//! the worker has ended. Its exit status is the worker's.
 //!
-//! The daemon is a child of it. Slurm sends SIGTERM to this process before the time limit: a loop then pauses, its agent
-//! ends, and the job goes back into the queue. The view of the worker in the directory is written at each notice.
+//! The daemon is a child of it. Slurm sends SIGTERM to this process before the time limit: a loop then pauses, its
+//! agent ends, and the job goes back into the queue. The view of the worker in the directory is written at each notice.
 
 use nix::sys::signal::Signal;
 use swarm_state::model::Status;
@@ -166,7 +166,7 @@ impl Runner {
         let found = FoundWorker {
             status: known.filter(|_| self.view.request == request).map(|worker| worker.status),
             is_loop: known.is_some_and(is_loop),
-            paused_by: known.and_then(|worker| pause_of(worker)),
+            paused_by: known.and_then(pause_of),
             resume_requested: resume.is_some(),
         };
         let name = self.dir.name.clone();

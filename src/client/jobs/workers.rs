@@ -223,8 +223,8 @@ impl Workers {
         }
     }
 
-    /// Starts a daemon for the directory of a job that does not run. It must not start an agent here: a loop gets paused,
-    /// and a plain worker that may start again ends.
+    /// Starts a daemon for the directory of a job that does not run. It must not start an agent here: a loop gets
+    /// paused, and a plain worker that may start again ends.
     async fn open_directory(&self, facts: &JobFacts) -> Result<WorkerLink> {
         if !facts.dir.has_record() {
             return Err(facts.not_running());
