@@ -306,8 +306,9 @@ fn loop_runs_to_its_end_and_is_read_from_its_directory() {
 }
 
 #[test]
-fn signal_before_the_time_limit_repeats_the_iteration() {
+fn signal_before_the_time_limit_keeps_the_files_and_repeats_the_iteration() {
     let lab = Lab::new();
+    let repo = lab.world.repo("work");
     lab.spawn_loop("l", 2);
     let mut job = lab.start(11, 0);
     lab.let_go();
@@ -331,7 +332,14 @@ fn signal_before_the_time_limit_repeats_the_iteration() {
     lab.set(11, "COMPLETED|None|node1");
     let report = lab.swarm("report lab/l --format json").ok().json();
     assert_eq!(report["iterations"].as_array().unwrap().len(), 2);
-    let _ = lab.swarm("events lab/l").ok().says("the job leaves its node").says("resumed");
+    let events = lab.swarm("events lab/l").ok().says("the job leaves its node").says("resumed");
+    let _ = events.says("iteration 2 was interrupted; the files that it left are in refs/swarm/l/");
+    let mut show = lab.world.command("sh");
+    show.current_dir(repo)
+        .args(["-c", "git show $(git for-each-ref --format='%(refname)' | grep interrupted):log"]);
+    let kept = lab.world.run(show).ok().out;
+    let kept: Vec<&str> = kept.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(kept, ["start", "end", "start"]);
 }
 
 #[test]
