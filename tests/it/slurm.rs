@@ -165,6 +165,11 @@ impl Lab {
         self.world.start(job)
     }
 
+    /// Waits until no process of a worker's job, and no daemon for its directory, is left.
+    fn until_nothing_runs(&self, name: &str) {
+        self.world.until("nothing runs", || pids_in(&self.dir(name)).is_empty().then_some(()));
+    }
+
     /// Kills everything of a worker's job, as the end of its node does.
     fn lose_node(&self, name: &str) {
         for pid in pids_in(&self.dir(name)) {
@@ -282,7 +287,7 @@ fn loop_runs_to_its_end_and_is_read_from_its_directory() {
     assert_eq!(job.wait(&lab.world), 0, "{}", job.output());
     lab.set(11, "COMPLETED|None|node1");
     assert_eq!(wait.wait(&lab.world), 0);
-    assert!(pids_in(&lab.dir("l")).is_empty(), "nothing of the job stays");
+    lab.until_nothing_runs("l");
     let _ = lab.swarm("ls --on lab").ok().says("done");
     let _ = lab.swarm("events lab/l").ok().says("starting iteration 1/9").says("loop complete after 2");
     let _ = lab.swarm("report lab/l").ok().says("2 iterations");
@@ -291,7 +296,7 @@ fn loop_runs_to_its_end_and_is_read_from_its_directory() {
     let _ = lab.swarm("ralph logs lab/l").ok();
     let _ = lab.swarm("logs lab/l").ok();
     let _ = lab.swarm("ralph resume lab/l").code(1).warns("has ended");
-    lab.world.until("no daemon stays", || pids_in(&lab.dir("l")).is_empty().then_some(()));
+    lab.until_nothing_runs("l");
     // The name is free again, and the new worker is another one.
     let started = lab.status("l")["started"].clone();
     let _ = lab.spawn("l", "exit 7").ok();
@@ -376,7 +381,7 @@ fn loop_of_an_ended_job_is_lost_until_it_is_submitted_again() {
     let _ = lab.swarm("ls --on lab").ok().says("lost").says("job 11 has ended (NODE_FAIL)");
     let _ = lab.swarm("report lab/l").ok();
     let _ = lab.swarm("ralph status lab/l").ok();
-    lab.world.until("no daemon stays", || pids_in(&lab.dir("l")).is_empty().then_some(()));
+    lab.until_nothing_runs("l");
     assert_eq!(lab.log(), ["start"], "no agent starts outside of a job");
     let _ = lab.swarm("ralph resume lab/l").ok().says("resumed ralph loop for l");
     let _ = lab.swarm("ls --on lab").ok().says("job 12 waits in the queue (Priority)");
@@ -409,7 +414,7 @@ fn paused_loop_leaves_its_node_without_a_requeue() {
     assert_eq!(job.wait(&lab.world), 1);
     assert_eq!(fs::read_to_string(lab.state.join("scancel.log")).unwrap(), "12\n");
     assert_eq!(lab.status("l")["status"], "killed");
-    assert!(pids_in(&lab.dir("l")).is_empty());
+    lab.until_nothing_runs("l");
 }
 
 #[test]

@@ -4,6 +4,8 @@
 //! The daemon is a child of it. Slurm sends SIGTERM to this process before the time limit: a loop then pauses, its
 //! agent ends, and the job goes back into the queue. The view of the worker in the directory is written at each notice.
 
+use std::collections::BTreeMap;
+
 use nix::sys::signal::Signal;
 use swarm_state::model::Status;
 use swarm_state::notice::PauseBy;
@@ -18,6 +20,7 @@ use crate::client::worker::is_loop;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hosts::slurm;
 use crate::out::{CommandResult, Out};
+use crate::owner;
 use crate::paths::Paths;
 use crate::procs;
 use crate::protocol::{
@@ -36,6 +39,9 @@ const DAEMON_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The delay between two attempts to start or reach the daemon.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// The delay before a daemon starts again after one that has ended.
+const REFUSED_DELAY: Duration = Duration::from_secs(2);
 
 /// How often the view is read without a notice.
 const VIEW_INTERVAL: Duration = Duration::from_secs(2);
@@ -84,8 +90,8 @@ pub(super) async fn run(out: Out) -> CommandResult {
         Err(error) => {
             runner.view.error = runner.view.worker.is_none().then(|| error.clone());
             runner.stop_daemon().await;
-            runner.view.closed = true;
-            runner.dir.set_view(&runner.view)?;
+            runner.end_agents().await;
+            runner.close()?;
             Err(error.into())
         }
     }
@@ -119,13 +125,18 @@ impl Runner {
     async fn supervise(&mut self) -> Result<u8> {
         loop {
             let mut client = self.start_daemon().await?;
-            self.begin(&mut client).await?;
-            match self.watch(client).await? {
+            let ended = match self.begin(&mut client).await? {
+                Some(end) => end,
+                None => self.watch(client).await?,
+            };
+            match ended {
                 WatchEnd::Finished => return self.finish().await,
                 WatchEnd::Leave => return self.leave().await,
-                WatchEnd::DaemonGone => {
-                    self.out.note("swarm: the daemon of the job is gone; starting it again")
-                }
+                // A later start of the job, on another node: nothing may go on here.
+                WatchEnd::DaemonGone => match owner::elsewhere(&self.dir.paths) {
+                    Some(error) => return Err(error),
+                    None => self.out.note("swarm: the daemon of the job is gone; starting it again"),
+                },
             }
         }
     }
@@ -140,6 +151,10 @@ impl Runner {
                 None => true,
             };
             if has_ended {
+                // A daemon that was refused: the directory has another owner still.
+                if self.daemon.is_some() {
+                    sleep(REFUSED_DELAY).await;
+                }
                 self.daemon = Some(connect::run_in_job(&self.dir.paths)?);
             }
             let refused = match connect::connect_existing(&place).await {
@@ -157,40 +172,34 @@ impl Runner {
         }
     }
 
-    /// Spawns the worker, or lets it go on.
-    async fn begin(&mut self, client: &mut Client) -> Result<()> {
+    /// Spawns the worker, or lets it go on. Returns early if the job has to leave meanwhile.
+    async fn begin(&mut self, client: &mut Client) -> Result<Option<WatchEnd>> {
+        loop {
+            let step = self.first_step(client).await?;
+            let done = tokio::select! {
+                biased;
+                _ = self.signals.next() => return Ok(Some(WatchEnd::Leave)),
+                done = carry_out(step, client, &self.dir, &self.id) => done?,
+            };
+            done.iter().for_each(|warning| self.out.warn(warning));
+            self.view.request = self.dir.job().and_then(|job| job.request);
+            // A repeated spawn returns the worker of the first one, which may have lost its node.
+            if step != FirstStep::Spawn {
+                return Ok(None);
+            }
+        }
+    }
+
+    async fn first_step(&self, client: &mut Client) -> Result<FirstStep> {
         let listing: Listing = client.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
         let known = listing.workers.iter().find(|worker| worker.name == self.dir.name);
         let request = self.dir.job().and_then(|job| job.request);
-        let resume = self.dir.resume();
-        let found = FoundWorker {
+        Ok(first_step(FoundWorker {
             status: known.filter(|_| self.view.request == request).map(|worker| worker.status),
             is_loop: known.is_some_and(is_loop),
             paused_by: known.and_then(pause_of),
-            resume_requested: resume.is_some(),
-        };
-        let name = self.dir.name.clone();
-        match first_step(found) {
-            FirstStep::Spawn => {
-                let params = self.dir.spawn().ok_or_else(|| JobDir::unknown(&name))?;
-                let spawned: Spawned = client.call(&Call::Spawn(Box::new(params)), SPAWN_TIMEOUT).await?;
-                spawned.warnings.iter().for_each(|warning| self.out.warn(warning));
-                self.view.worker = Some(spawned.worker);
-            }
-            FirstStep::Resume => {
-                let params = resume.unwrap_or(ResumeParams { name, env: Default::default() });
-                let _: Changed = client.call(&Call::RalphResume(params), QUICK_TIMEOUT).await?;
-                self.dir.set_resume(None)?;
-            }
-            FirstStep::Respawn => {
-                let request = Some(format!("{}-{}", self.id, restarts()));
-                let params = RespawnParams { name, clean_first: false, discard_ignored: false, request };
-                let _: Spawned = client.call(&Call::Respawn(params), SPAWN_TIMEOUT).await?;
-            }
-            FirstStep::Nothing => {}
-        }
-        self.view.request = request;
-        Ok(())
+            resume_requested: self.dir.resume().is_some(),
+        }))
     }
 
     /// Writes the view at each change, until the worker has ended or the job has to leave.
@@ -244,25 +253,20 @@ impl Runner {
     /// The worker has ended: stops the daemon and returns the worker's exit status.
     async fn finish(&mut self) -> Result<u8> {
         self.stop_daemon().await;
-        self.view.closed = true;
-        self.dir.set_view(&self.view)?;
+        self.close()?;
         Ok(self.view.worker.as_ref().map_or(1, status_of))
     }
 
     /// Leaves the node: pauses the loop, ends its agent, and puts the job back into the queue. Neither a loop that a
     /// person has paused nor a plain worker starts again by itself.
     async fn leave(&mut self) -> Result<u8> {
-        let worker = self.view.worker.clone();
-        let goes_on = worker.as_ref().is_some_and(|worker| is_loop(worker) && pause_of(worker).is_none());
-        self.out.note("swarm: Slurm ends the job: pausing the loop");
+        let goes_on = match &self.view.worker {
+            Some(worker) => is_loop(worker) && pause_of(worker).is_none(),
+            None => self.dir.spawn().is_some_and(|spawn| spawn.ralph.is_some()),
+        };
+        self.out.note("swarm: Slurm ends the job");
         self.stop_daemon().await;
-        let tmux = Tmux::new(TmuxOptions::own(&self.dir.paths));
-        if let Err(error) = tmux.kill_server().await {
-            self.out.warn(&error.message);
-        }
-        if let Some(pid) = worker.as_ref().and_then(|worker| worker.pid) {
-            let _ = timeout(STOP_TIMEOUT, procs::wait_gone(pid)).await;
-        }
+        self.end_agents().await;
         if goes_on {
             match slurm::requeue(&self.id).await {
                 Ok(()) => {
@@ -277,9 +281,28 @@ impl Runner {
                 Err(error) => self.out.warn(&format!("the job is not in the queue again: {}", error.message)),
             }
         }
-        self.view.closed = true;
-        self.dir.set_view(&self.view)?;
+        self.close()?;
         Ok(1)
+    }
+
+    /// Ends every agent of this node.
+    async fn end_agents(&self) {
+        let tmux = Tmux::new(TmuxOptions::own(&self.dir.paths));
+        if let Err(error) = tmux.kill_server().await {
+            self.out.warn(&error.message);
+        }
+        if let Some(pid) = self.view.worker.as_ref().and_then(|worker| worker.pid) {
+            let _ = timeout(STOP_TIMEOUT, procs::wait_gone(pid)).await;
+        }
+    }
+
+    /// Writes that this job writes nothing more, unless a later start of it has taken over.
+    fn close(&mut self) -> Result<()> {
+        if owner::elsewhere(&self.dir.paths).is_some() {
+            return Ok(());
+        }
+        self.view.closed = true;
+        self.dir.set_view(&self.view)
     }
 
     /// Stops the daemon in order: it pauses the loop, which the next start resumes.
@@ -293,6 +316,31 @@ impl Runner {
             let _ = child.kill().await;
         }
     }
+}
+
+/// Carries out the first step, and returns warnings.
+async fn carry_out(step: FirstStep, client: &mut Client, dir: &JobDir, id: &str) -> Result<Vec<String>> {
+    let name = dir.name.clone();
+    match step {
+        FirstStep::Spawn => {
+            let params = dir.spawn().ok_or_else(|| JobDir::unknown(&name))?;
+            let spawned: Spawned = client.call(&Call::Spawn(Box::new(params)), SPAWN_TIMEOUT).await?;
+            return Ok(spawned.warnings);
+        }
+        FirstStep::Resume => {
+            let params = dir.resume().unwrap_or(ResumeParams { name, env: BTreeMap::new() });
+            let _: Changed = client.call(&Call::RalphResume(params), QUICK_TIMEOUT).await?;
+            dir.set_resume(None)?;
+        }
+        FirstStep::Respawn => {
+            let request = Some(format!("{id}-{}", restarts()));
+            let params = RespawnParams { name, clean_first: false, discard_ignored: false, request };
+            let spawned: Spawned = client.call(&Call::Respawn(params), SPAWN_TIMEOUT).await?;
+            return Ok(spawned.warnings);
+        }
+        FirstStep::Nothing => {}
+    }
+    Ok(vec![])
 }
 
 /// The exit status of a worker that has ended.

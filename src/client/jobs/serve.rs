@@ -105,8 +105,7 @@ async fn answer(
         call => match name {
             Some(name) => workers.call(links, &name, &call).await,
             None => {
-                let message =
-                    format!("`{method}` needs the name of a worker: each job has a daemon of its own");
+                let message = "this needs the name of a worker: each job of the host has a daemon of its own";
                 Err(Error::new(ErrorCode::Usage, message).hint("swarm ls"))
             }
         },

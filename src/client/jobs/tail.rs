@@ -217,3 +217,49 @@ impl WorkerLog {
         new
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notice(seq: u64, second: u32) -> Notice {
+        let text = format!(
+            r#"{{"seq":{seq},"worker":"a","at":"2026-01-15T10:35:{second:02}+00:00","status":"running","kind":"ready","run":1}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn line(seq: u64) -> String {
+        serde_json::to_string(&notice(seq, 1)).unwrap() + "\n"
+    }
+
+    #[test]
+    fn notices_of_several_workers_go_on_by_their_time() {
+        let stored = || vec![notice(7, 1), notice(1007, 2), notice(8, 3), notice(1008, 3)];
+        let after_seq = |since| after(stored(), since).iter().map(|notice| notice.seq).collect::<Vec<_>>();
+        assert_eq!(after_seq(0), [7, 1007, 8, 1008]);
+        assert_eq!(after_seq(1007), [8, 1008]);
+        assert_eq!(after_seq(8), [1008]);
+        assert_eq!(after_seq(900), [1007, 1008], "the notice is not stored any more");
+    }
+
+    #[test]
+    fn log_is_read_line_by_line_and_over_a_rotation() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = JobDir::own(Paths::new(root.path().to_owned()));
+        let path = dir.paths.event_log();
+        let mut log = WorkerLog::default();
+        let mut read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            log.read(&dir).iter().map(|notice| notice.seq).collect::<Vec<_>>()
+        };
+        let head = "{\"format\":1,\"after\":5,\"earlier\":false}\n";
+        let (first, second) = (format!("{head}{}", line(6)), line(7));
+        assert_eq!(read(&format!("{first}{}", &second[..20])), [6]);
+        assert_eq!(read(&format!("{first}{second}")), [7]);
+        assert_eq!(read(&format!("{first}{second}")), [] as [u64; 0]);
+        std::fs::rename(&path, path.with_extension("jsonl.1")).unwrap();
+        std::fs::write(path.with_extension("jsonl.1"), format!("{first}{second}{}", line(8))).unwrap();
+        assert_eq!(read(&format!("{head}{}", line(9))), [8, 9]);
+    }
+}

@@ -34,6 +34,9 @@ const DAEMON_TIMEOUT: Duration = Duration::from_secs(8);
 /// The delay between two attempts to reach the daemon of a job.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 
+/// How often a call is sent to a daemon that ends before its answer.
+const MAX_ATTEMPTS: usize = 10;
+
 /// How long a job may take to end by itself after its worker was killed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -177,19 +180,35 @@ impl Workers {
         Ok(answer)
     }
 
-    /// Passes a call on to the worker's daemon.
-    async fn forward(&self, links: &mut WorkerLinks, facts: JobFacts, call: &Call) -> Result<Value> {
+    /// Passes a call on to the worker's daemon. A daemon that another client has started may just end.
+    async fn forward(&self, links: &mut WorkerLinks, mut facts: JobFacts, call: &Call) -> Result<Value> {
+        let mut attempts = 1;
+        loop {
+            match self.forward_once(links, &facts, call).await {
+                Err(error)
+                    if error.code == ErrorCode::NoDaemon
+                        && call.is_repeatable()
+                        && attempts < MAX_ATTEMPTS => {}
+                answer => return answer,
+            }
+            attempts += 1;
+            sleep(RETRY_DELAY).await;
+            facts = self.one(&facts.dir.name).await?;
+        }
+    }
+
+    async fn forward_once(&self, links: &mut WorkerLinks, facts: &JobFacts, call: &Call) -> Result<Value> {
         let name = facts.dir.name.clone();
         // Its job may start again at any time.
         let may_start = !facts.worker().status.is_finished();
         let mut link = match links.0.remove(&name) {
             Some(link) => link,
-            None => self.connect(facts, call).await?,
+            None => self.connect(facts.clone(), call).await?,
         };
         let answer = link.client.call(call, FORWARD_TIMEOUT).await;
         if link.temporary.is_some() && may_start {
             link.close().await;
-        } else {
+        } else if !answer.as_ref().is_err_and(is_gone) {
             links.0.insert(name, link);
         }
         answer
@@ -260,7 +279,11 @@ impl Workers {
             return Ok(answer);
         }
         let worker = facts.worker();
+        let removes = matches!(call, Call::Kill(params) if params.rm_worktree) && dir.has_record();
         if facts.is_over() && worker.status.is_finished() {
+            if removes {
+                return self.forward(links, facts, call).await;
+            }
             return json(&Killed { already: true, ..Killed::default() });
         }
         if !facts.is_over() && facts.job.is_some() {
@@ -276,6 +299,10 @@ impl Workers {
         };
         (view.worker, view.closed, view.error) = (Some(killed), true, None);
         dir.set_view(&view)?;
+        if removes {
+            let facts = self.one(&dir.name).await?;
+            return self.forward(links, facts, call).await;
+        }
         json(&Killed::default())
     }
 
