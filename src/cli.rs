@@ -311,7 +311,7 @@ pub enum Command {
     #[command(long_about = host::FETCH_LONG)]
     Fetch(Fetch),
     /// Manage remote hosts
-    #[command(long_about = host::HOST_LONG)]
+    #[command(long_about = host::HOST_LONG, after_long_help = host::HOST_AFTER)]
     Host(HostArgs),
     /// Manage notifications
     #[command(long_about = service::NOTIFY_LONG)]

@@ -30,6 +30,7 @@ mod evidence;
 pub(crate) mod fleet;
 mod follow;
 mod host_spawn;
+mod jobs;
 mod json;
 pub(crate) mod list_users;
 mod new_lines;

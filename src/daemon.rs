@@ -80,6 +80,8 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct RunOptions {
     /// Say `ready` (or `error CODE MESSAGE`) on standard output, once, and let go of it: somebody waits for it.
     pub ready_on_stdout: bool,
+    /// Resume no loop, whatever the settings say, and stop at the end of standard input: the daemon serves one client.
+    pub until_eof: bool,
 }
 
 /// Runs the daemon until a signal or a request ends it.
@@ -154,7 +156,11 @@ async fn serve(store: &Arc<Store>, lock: DaemonLock, options: RunOptions) -> Res
     let settings = Settings::load(&store.paths().user_config(), None, None).unwrap_or_default();
     let (inbox, inputs) = mpsc::unbounded_channel();
     let mut supervisor = Supervisor::new(store.clone(), inbox.clone(), helper, settings.tmux.source, lock);
-    supervisor.resumes_after_shutdown = settings.daemon.resume_after_shutdown.unwrap_or(false);
+    let resumes = settings.daemon.resume_after_shutdown.unwrap_or(false);
+    supervisor.resumes_after_shutdown = resumes && !options.until_eof;
+    if options.until_eof {
+        watch_input(&inbox);
+    }
     supervisor.boot().await;
     let socket = store.paths().socket();
     let listener = socket::bind(&socket)?;
@@ -197,6 +203,15 @@ fn watch_signals(inbox: &mpsc::UnboundedSender<Input>) -> Result<()> {
         });
     }
     Ok(())
+}
+
+/// Ends the daemon at the end of standard input.
+fn watch_input(inbox: &mpsc::UnboundedSender<Input>) {
+    let inbox = inbox.clone();
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        drop(inbox.send(Input::End(DaemonEnd::Stop)));
+    });
 }
 
 /// Prints a line for the client that started the daemon, then closes the pipe.

@@ -12,6 +12,7 @@ mod lost;
 mod observed;
 mod place;
 mod service;
+mod slurm;
 mod tools;
 
 use std::time::Duration;
@@ -102,6 +103,7 @@ async fn look() -> Vec<Check> {
     checks.push(tools::sandbox().await);
     checks.push(tools::docker_sandbox().await);
     checks.push(tools::caps());
+    checks.extend(slurm::check(&observed.paths).await);
     checks.extend(leftovers::branches(&observed).await);
     let pid = match &observed.server {
         ServerSurvey::Alive { pid, .. } => Some(*pid),

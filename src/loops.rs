@@ -32,6 +32,6 @@ pub(crate) use hidden::hidden_fault;
 pub(crate) use progress::{check as check_progress, forget as forget_progress};
 pub(crate) use protect::{check as check_protect, check_fix, check_tests, is_program};
 pub(crate) use room::sweep as sweep_rooms;
-pub(crate) use run::{Finished, LoopRun, TASK_FILE, read_base};
+pub(crate) use run::{CONTRACT_FILE, Finished, LoopRun, TASK_FILE, read_base};
 pub(crate) use task_list::{NoTurn, check_task_files, foreign_marker, refuse_uncommitted_list, renew_marker};
 pub(crate) use verdict::set as hurried;

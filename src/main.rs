@@ -95,7 +95,10 @@ fn dispatch(cli: Cli) -> CommandResult {
 fn on_this_machine(cli: Cli) -> CommandResult {
     match cli.command {
         Command::Daemon(DaemonArgs { command: DaemonCommand::Run(run) }) => {
-            daemon::run(daemon::RunOptions { ready_on_stdout: run.ready_on_stdout })?;
+            daemon::run(daemon::RunOptions {
+                ready_on_stdout: run.ready_on_stdout,
+                until_eof: run.until_eof,
+            })?;
             Ok(0)
         }
         Command::Ralph(RalphArgs { command: RalphCommand::Archive(args) }) => {

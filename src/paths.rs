@@ -139,6 +139,11 @@ impl Paths {
         self.root.join("state.over.json")
     }
 
+    /// The directories of the workers on Slurm hosts.
+    pub fn slurm_dir(&self) -> PathBuf {
+        self.root.join("slurm")
+    }
+
     /// The state of session loops.
     pub fn sessions_dir(&self) -> PathBuf {
         self.root.join("sessions")

@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use swarm_state::host::{CONNECT_TIMEOUT_SECONDS, HostName, LOCAL, SshFault};
+use swarm_state::host::{CONNECT_TIMEOUT_SECONDS, HostName, HostSpec, LOCAL, SshFault};
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::sockets::stand_in_dir;
@@ -29,14 +29,13 @@ pub struct Place {
 #[derive(Debug)]
 pub(crate) struct RemoteHost {
     pub(crate) name: HostName,
-    /// The destination for ssh.
-    pub(crate) destination: String,
+    pub(crate) spec: HostSpec,
 }
 
 impl Place {
     /// A remote host.
-    pub(crate) fn remote(paths: Paths, name: HostName, destination: String) -> Self {
-        Self { paths, host: Some(Arc::new(RemoteHost { name, destination })) }
+    pub(crate) fn remote(paths: Paths, name: HostName, spec: HostSpec) -> Self {
+        Self { paths, host: Some(Arc::new(RemoteHost { name, spec })) }
     }
 
     /// The host, unless it is this machine.
@@ -92,12 +91,12 @@ impl Deref for Place {
 ///
 /// # Errors
 /// When the settings do not have the host.
-pub(crate) fn find(paths: &Paths, hosts: &BTreeMap<HostName, String>, name: &HostName) -> Result<Place> {
+pub(crate) fn find(paths: &Paths, hosts: &BTreeMap<HostName, HostSpec>, name: &HostName) -> Result<Place> {
     if name.as_str() == LOCAL {
         return Ok(Place::from(paths));
     }
     match hosts.get(name) {
-        Some(destination) => Ok(Place::remote(paths.clone(), name.clone(), destination.clone())),
+        Some(spec) => Ok(Place::remote(paths.clone(), name.clone(), spec.clone())),
         None => {
             let known: Vec<&str> = hosts.keys().map(HostName::as_str).collect();
             let hint = match known.is_empty() {
@@ -110,10 +109,28 @@ pub(crate) fn find(paths: &Paths, hosts: &BTreeMap<HostName, String>, name: &Hos
 }
 
 impl RemoteHost {
+    /// The command that connects to its daemon, or to the jobs of a Slurm host. `may_start`: start a daemon if none
+    /// runs.
+    pub(crate) fn connect_command(&self, may_start: bool) -> String {
+        match (&self.spec.slurm, may_start) {
+            (Some(args), _) => {
+                let words = ["swarm", "connect", "--slurm", self.name.as_str()].map(str::to_owned);
+                crate::shell::join(&[&words[..], args].concat())
+            }
+            (None, true) => "swarm connect --stdio".to_owned(),
+            (None, false) => "swarm connect --stdio --existing".to_owned(),
+        }
+    }
+
+    /// Its address for a person.
+    pub(crate) fn address(&self) -> &str {
+        self.spec.ssh.as_deref().unwrap_or("this machine")
+    }
+
     /// The error for a failure of ssh, with the next step.
     pub(crate) fn error(&self, fault: SshFault) -> Error {
         let name = &self.name;
-        let by_hand = format!("connect once by hand: ssh {}", crate::shell::quote(&self.destination));
+        let by_hand = format!("connect once by hand: ssh {}", crate::shell::quote(self.address()));
         let install = format!("swarm host install {name}");
         let (text, hint) = match fault {
             SshFault::UnknownKey => ("its host key is not known".to_owned(), by_hand),

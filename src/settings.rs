@@ -67,7 +67,7 @@
 //! tests = ["tests/**"]
 //!
 //! [hosts.gpu1]                # a machine with a daemon of its own; in the user's file alone
-//! ssh = "me@gpu1.example.org" # the name when left out
+//! ssh = "me@gpu1.example.org" # the name when left out; slurm = true makes each worker a job of Slurm
 //! ```
 //!
 //! Environment variables are not settings. A command is a list and never one string, whose meaning would depend on a
@@ -77,7 +77,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use swarm_state::caps::Caps;
-use swarm_state::host::HostName;
+use swarm_state::host::{HostName, HostSpec};
 use swarm_state::outage::OutageKind;
 use swarm_state::profiles::Profile;
 use swarm_state::runners::Runner;
@@ -138,8 +138,8 @@ pub struct Settings {
     pub agents: Vec<Profile>,
     /// The test runners that the settings change or add.
     pub runners: Vec<Runner>,
-    /// The remote hosts, by name: the destination for ssh.
-    pub hosts: BTreeMap<HostName, String>,
+    /// The remote hosts, by name.
+    pub hosts: BTreeMap<HostName, HostSpec>,
     /// The existing files, in the order in which they were read.
     pub files: Vec<PathBuf>,
     /// Every key of every file, in the order in which they were read.

@@ -24,6 +24,11 @@ worktree there; swarm fetch brings the branch back.
 
 A host that does not answer is unreachable; its agents continue. A command for it fails with exit status 6.";
 
+/// The section after the options of `host`.
+pub(super) const HOST_AFTER: &str = "\
+Slurm: with slurm = true in its section, each worker of a host is a job, submitted with sbatch on the host of ssh, or on \
+this machine without ssh. See swarm-batch(7).";
+
 /// The help of `fetch` in long form and in its man page.
 pub(super) const FETCH_LONG: &str = "\
 Fetch the branch of a worker on a remote host into the repository of the current directory.

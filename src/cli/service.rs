@@ -127,6 +127,9 @@ pub struct DaemonRun {
     /// Print `ready` on standard output once clients can connect
     #[arg(long, hide = true)]
     pub ready_on_stdout: bool,
+    /// Resume no loop, and stop at the end of standard input
+    #[arg(long, hide = true)]
+    pub until_eof: bool,
 }
 
 /// `swarm doctor`

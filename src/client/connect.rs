@@ -15,21 +15,24 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
+use tokio::process::ChildStdin;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::protocol::{Call, DaemonHello, MAX_LINE_BYTES, Notice, RELEASE, Request, Response, VERSION};
-use crate::remote::Place;
+use crate::remote::{Place, ssh};
 
 mod lines;
 mod release;
 pub(crate) mod remote;
 mod start;
 
+pub(super) use start::run_in_job;
+
 use lines::{DaemonLines, hello_line, lines_of};
 use remote::{RemoteConnection, RemoteLink};
-use start::{START_TIMEOUT, start};
+use start::{START_TIMEOUT, UNTIL_EOF, start};
 
 /// How long the daemon may take for an answer from memory.
 pub const QUICK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -200,8 +203,8 @@ pub async fn connect_or_start(place: &Place) -> Result<(Client, bool)> {
             release::report(place, &client.daemon);
             return Ok((client, false));
         }
-        let failed = match start(place).await {
-            Ok(()) => match connect_existing(place).await? {
+        let failed = match start(place, &[]).await {
+            Ok(_) => match connect_existing(place).await? {
                 Some(client) => return Ok((client, true)),
                 None => Error::new(ErrorCode::NoDaemon, "the daemon started and is gone").into(),
             },
@@ -216,6 +219,30 @@ pub async fn connect_or_start(place: &Place) -> Result<(Client, bool)> {
         }
         sleep(Duration::from_millis(50)).await;
     }
+}
+
+/// Connects to a daemon over a process that relays to it. `None` if no daemon runs there.
+///
+/// # Errors
+/// When the process fails before the handshake; the place names the host in the message.
+pub(super) async fn connect_over(place: &Place, relay: std::process::Command) -> Result<Option<Client>> {
+    let Some(host) = place.host() else { return Ok(None) };
+    let started = ssh::start_process(relay)?;
+    match of_remote(remote::greet(place, host, false, started).await?) {
+        DaemonProbe::Ready(client) => Ok(Some(client)),
+        DaemonProbe::Nobody | DaemonProbe::WrongVersion(_) => Ok(None),
+    }
+}
+
+/// Starts a daemon that resumes no loop by itself and ends with its input, which is returned. Connects to it.
+///
+/// # Errors
+/// As [`connect`].
+pub(super) async fn connect_for_reading(place: &Place) -> Result<(Client, ChildStdin)> {
+    let input = start(place, &[UNTIL_EOF]).await.map_err(|failed| failed.error)?;
+    let gone = || Error::new(ErrorCode::NoDaemon, "the daemon started and is gone");
+    let client = connect_existing(place).await?.ok_or_else(gone)?;
+    Ok((client, input.ok_or_else(gone)?))
 }
 
 impl Client {

@@ -116,7 +116,7 @@ impl HostListing {
 
 /// The remote hosts of the settings.
 pub(crate) fn remote_places(paths: &Paths, settings: Settings) -> Vec<Place> {
-    settings.hosts.into_iter().map(|(name, ssh)| Place::remote(paths.clone(), name, ssh)).collect()
+    settings.hosts.into_iter().map(|(name, spec)| Place::remote(paths.clone(), name, spec)).collect()
 }
 
 /// Asks this machine and all hosts of the settings. This machine comes first.
@@ -167,7 +167,9 @@ async fn ask(place: &Place) -> Result<Listing> {
 pub(super) async fn least_busy(ctx: &ClientContext) -> Result<Place> {
     let live = |listing: &HostListing| listing.workers.iter().filter(|w| w.status.is_live()).count();
     let listings = listings(ctx).await?;
-    let reachable = listings.into_iter().filter(|listing| listing.error.is_none());
+    // Slurm places its jobs by itself.
+    let is_slurm = |listing: &HostListing| listing.place.host().is_some_and(|host| host.spec.slurm.is_some());
+    let reachable = listings.into_iter().filter(|listing| listing.error.is_none() && !is_slurm(listing));
     // The first of equals: this machine, then the hosts by name.
     let chosen = reachable.min_by_key(live);
     let Some(chosen) = chosen else {

@@ -16,7 +16,7 @@ use super::subscription::{DurableSubscription, is_unreachable};
 use crate::client::context::ClientContext;
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::{CommandResult, Failure};
-use crate::protocol::Spawned;
+use crate::protocol::{Spawned, WorkerView};
 use crate::remote::Place;
 use crate::runtime::CaughtSignals;
 
@@ -111,6 +111,13 @@ pub(super) async fn result(
         Err(Failure::ReaderGone) => Ok(FollowResult::of(failed_if_unread(Err(Failure::ReaderGone))?)),
         followed => followed,
     }
+}
+
+/// The exit status of a loop that has ended or is paused; `None` while it goes on.
+pub(super) fn exit_status(worker: &WorkerView) -> Option<u8> {
+    let mut machine = Machine::new(worker, 0);
+    machine.view(worker);
+    machine.pending().map(|end| end.code)
 }
 
 /// Exit status 1 when the reader of stdout went away: the loop's end is not known then.

@@ -61,6 +61,8 @@ impl HostSpawn {
             .map_err(|e| Error::system(format!("cannot resolve '{}'", typed.display()), e))?;
         let code = match (args.worktree.worktree, &args.name) {
             (false, _) => None,
+            // The job sees the same directory.
+            (true, _) if place.host().is_some_and(|host| host.spec.ssh.is_none()) => None,
             (true, None) => {
                 let error = Error::usage("--worktree with --on needs a name for the branch");
                 return Err(error.hint("--name NAME"));

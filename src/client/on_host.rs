@@ -44,7 +44,11 @@ pub(super) async fn run(ctx: &mut ClientContext, command: Command, on: &OnHost) 
         OnHost::Each(hosts) => return run_each(ctx, &command, hosts).await,
     };
     let Some(host) = place.host() else { return verbs::run(ctx, command).await };
-    match route(&command) {
+    let route = match &host.spec.slurm {
+        Some(_) => route_slurm(host.name.as_str(), &command),
+        None => route(&command),
+    };
+    match route {
         HostRoute::Connection => {
             set_host(Some(&host.name));
             ctx.host = Some(place);
@@ -155,6 +159,22 @@ fn route(command: &Command) -> HostRoute {
         }
         Command::Host(_) => HostRoute::Refused("host", "give the host as an argument: swarm host check NAME"),
         Command::Demo | Command::Completions(_) => HostRoute::Refused("this command", LOCAL_FILES),
+    }
+}
+
+/// How a command runs on a Slurm host. Each job has a daemon and a terminal of its own.
+fn route_slurm(host: &str, command: &Command) -> HostRoute {
+    match command {
+        Command::Attach(args) => {
+            let read_only = args.read_only.then_some("--read-only");
+            let connect = ["connect", "--attach", host, args.name.as_str()];
+            HostRoute::There(words(connect.into_iter().chain(read_only)), true)
+        }
+        Command::Ui => HostRoute::Refused("ui", "to list its workers: swarm ls --on HOST"),
+        Command::Daemon(_) => {
+            HostRoute::Refused("daemon", "each job has a daemon of its own, which starts and stops with it")
+        }
+        command => route(command),
     }
 }
 

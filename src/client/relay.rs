@@ -36,6 +36,9 @@ pub(super) struct HostFacts {
 /// # Errors
 /// When the daemon cannot be reached or started.
 pub fn run(args: &[OsString], out: Out) -> CommandResult {
+    if let Some(done) = super::jobs::run(args, out) {
+        return done;
+    }
     match args.first().and_then(|arg| arg.to_str()) {
         Some("--stdio") => relay(out, args.iter().any(|arg| arg == "--existing")),
         Some("--facts") => {

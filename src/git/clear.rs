@@ -10,12 +10,15 @@ use std::path::Path;
 use swarm_state::removal::are_saved;
 
 use super::run::{LONG_TIMEOUT, ask, git, git_patient};
+use super::snapshot::INTERRUPTED;
 use crate::error::{Error, ErrorCode, Result};
 
 /// One snapshot of a loop.
 #[derive(Debug)]
 struct SnapshotRef {
     iteration: u32,
+    /// It was taken after the iteration, and not between an interruption and the repeat.
+    is_complete: bool,
     reference: String,
     commit: String,
     tree: String,
@@ -42,7 +45,7 @@ pub(crate) async fn clear_snapshots(
         listed => listed?,
     };
     let mut snapshots: Vec<SnapshotRef> = listed.text().lines().filter_map(parse).collect();
-    snapshots.sort_by_key(|snapshot| snapshot.iteration);
+    snapshots.sort_by_key(|snapshot| (snapshot.iteration, snapshot.is_complete));
     if snapshots.is_empty() || !discard && !is_merged(repo, &snapshots, own_branch).await? {
         return Ok((snapshots.len(), false));
     }
@@ -61,9 +64,12 @@ pub(crate) async fn clear_snapshots(
 fn parse(line: &str) -> Option<SnapshotRef> {
     let mut fields = line.split(' ').map(str::to_owned);
     let (reference, commit, tree) = (fields.next()?, fields.next()?, fields.next()?);
-    let iteration = reference.rsplit('/').next()?.parse().ok()?;
+    let name = reference.rsplit('/').next()?;
+    let interrupted = name.strip_suffix(INTERRUPTED);
+    let iteration = interrupted.unwrap_or(name).parse().ok()?;
+    let is_complete = interrupted.is_none();
     let head = fields.next().filter(|head| !head.is_empty());
-    Some(SnapshotRef { iteration, reference, commit, tree, head })
+    Some(SnapshotRef { iteration, is_complete, reference, commit, tree, head })
 }
 
 /// Whether a branch has the last snapshot's tree, in a commit since the loop's start.

@@ -43,6 +43,9 @@ pub(super) const QUIET_OPTIONS: [&str; 12] = [
 /// How many files one git command gets.
 pub(super) const BATCH_FILES: usize = 500;
 
+/// The end of the ref of a snapshot that was taken after an interruption, before the iteration was repeated.
+pub(crate) const INTERRUPTED: &str = "-interrupted";
+
 /// A snapshot of a working tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TreeSnapshot {

@@ -16,7 +16,7 @@ use swarm_state::tasks::gate::TaskGate;
 use swarm_state::transcript::Account;
 use tokio::time::Instant;
 
-use super::run::{Finished, LoopRun, long_over};
+use super::run::{CONTRACT_FILE, Finished, LoopRun, long_over};
 use super::task_list::Reviewed;
 use super::{account, protect, unseen_work};
 use crate::checks::OnCheckStep;
@@ -193,7 +193,7 @@ impl LoopRun {
 
     /// The weaker source: the tag alone on a line of new output, without the echo of the prompt.
     fn is_promised_on_screen(&self, promise: &Promise, finished: &Finished<'_>) -> bool {
-        let prompt = std::fs::read(self.iteration_dir(finished.iteration).join("contract.md"));
+        let prompt = std::fs::read(self.iteration_dir(finished.iteration).join(CONTRACT_FILE));
         let prompt = prompt.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
         let pattern = Pattern::compile(&promise.pattern()).ok();
         ScreenReader::new(&self.profile, pattern, Some(prompt))

@@ -201,6 +201,9 @@ pub(crate) fn read_base(key: &SigningKey, name: &str, folder: &Path) -> Option<l
 /// The baseline in the loop's folder.
 pub(crate) const BASELINE_FILE: &str = "base.json";
 
+/// The text for the agent in an iteration's folder.
+pub(crate) const CONTRACT_FILE: &str = "contract.md";
+
 /// An iteration's [`ledger::Iteration`] in its folder.
 pub(crate) const RESULT_FILE: &str = "result.json";
 

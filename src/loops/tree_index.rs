@@ -9,8 +9,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use swarm_state::ledger::{Base, DiffStat};
 
-use super::run::{LoopRun, read_signed, write_signed};
+use super::run::{CONTRACT_FILE, LoopRun, read_signed, write_signed};
 use crate::error::Result;
 use crate::git;
 use crate::signed::Purpose;
@@ -38,6 +39,31 @@ impl LoopRun {
         let taken = git::snapshot(&self.cwd, &self.reference(iteration), &self.index(), &message).await;
         self.seal_index();
         taken
+    }
+
+    /// Stores the tree that an interrupted run of this iteration left, before the iteration is repeated. Returns the
+    /// ref; `None` if no agent was interrupted, or it left the files as they were.
+    ///
+    /// # Errors
+    /// git's message.
+    pub(crate) async fn keep_interrupted(&self, base: &Base, iteration: u32) -> Result<Option<String>> {
+        let was_started = self.iteration_dir(iteration).join(CONTRACT_FILE).exists();
+        if !was_started || self.read_iteration(iteration).is_some() {
+            return Ok(None);
+        }
+        let last = self.last_worked(iteration).and_then(|last| last.left.or(last.commit));
+        let (Some(last), Some(tree)) = (last.or_else(|| base.tree.clone()), self.tree().await) else {
+            return Ok(None);
+        };
+        if git::diff_stat(&self.cwd, &last, &tree).await?.0 == DiffStat::default() {
+            return Ok(None);
+        }
+        let reference = format!("{}{}", self.reference(iteration), git::INTERRUPTED);
+        let message = format!("{}: interrupted in iteration {iteration}", self.name);
+        self.check_index();
+        let taken = git::snapshot(&self.cwd, &reference, &self.index(), &message).await;
+        self.seal_index();
+        Ok(taken?.map(|_| reference))
     }
 
     /// The tree that a snapshot would have now. `None` if git cannot make it.

@@ -14,14 +14,13 @@ pub(crate) fn set_host(name: Option<&HostName>) {
 }
 
 /// The host of the command; `None` for this machine.
-pub(crate) fn host() -> Option<&'static HostName> {
-    HOST.get()
+pub(crate) fn host() -> Option<HostName> {
+    HOST.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Adds the host of the command to each command of swarm in a message.
 pub(crate) fn for_host(text: &str) -> Cow<'_, str> {
-    let host = HOST.read().unwrap_or_else(PoisonError::into_inner);
-    host.as_ref().map_or(Cow::Borrowed(text), |host| with_host(text, host.as_str()).into())
+    host().map_or(Cow::Borrowed(text), |host| with_host(text, host.as_str()).into())
 }
 
 /// As [`for_host`], for the lines of a page.

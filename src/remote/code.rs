@@ -68,8 +68,11 @@ pub(crate) async fn fetch(
 
 /// The address of a repository on the host.
 fn url(host: &RemoteHost, repo: &Path) -> String {
-    let separator = if host.destination.starts_with("ssh://") { "" } else { ":" };
-    format!("{}{separator}{}", host.destination, repo.display())
+    match &host.spec.ssh {
+        Some(destination) if destination.starts_with("ssh://") => format!("{destination}{}", repo.display()),
+        Some(destination) => format!("{destination}:{}", repo.display()),
+        None => repo.display().to_string(),
+    }
 }
 
 /// Runs git in `dir` with the ssh of this module, and returns its output.

@@ -15,6 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{Place, RemoteHost};
 use crate::error::{Error, Result};
+use crate::paths::own_program;
 
 /// How long an ssh that has closed its output may take to exit.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -37,13 +38,27 @@ pub(crate) struct SshProcess {
     collected: JoinHandle<()>,
 }
 
-/// The program and the options of an ssh to the host, without the command.
-fn options(place: &Place, host: &RemoteHost, more: &[&str]) -> Result<std::process::Command> {
+/// The program and the options of an ssh to the destination, without the command.
+fn options(place: &Place, destination: &str, more: &[&str]) -> Result<std::process::Command> {
     place.prepare_ssh()?;
     let mut command = std::process::Command::new("ssh");
     command.args(ssh_options(&place.ssh_control().to_string_lossy()));
-    command.args(more).arg("--").arg(&host.destination);
+    command.args(more).arg("--").arg(destination);
     Ok(command)
+}
+
+/// The process that runs `command` on the host. Where this machine submits the jobs of a Slurm host, that is a process
+/// of this program.
+fn process(place: &Place, host: &RemoteHost, more: &[&str], command: &str) -> Result<std::process::Command> {
+    if let Some(destination) = &host.spec.ssh {
+        let mut ssh = options(place, destination, more)?;
+        ssh.arg(remote_line(command));
+        return Ok(ssh);
+    }
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &format!("swarm() {{ exec \"$0\" \"$@\"; }}; {command}")]).arg(own_program()?);
+    shell.env("SWARM_DIR", place.root());
+    Ok(shell)
 }
 
 /// Starts a command of swarm on the host, with its input and output for this process.
@@ -57,23 +72,31 @@ pub(crate) fn start(
     host: &RemoteHost,
     command: &str,
 ) -> Result<(SshProcess, ChildStdin, ChildStdout)> {
-    let mut ssh = options(place, host, &["-T"])?;
-    ssh.arg(remote_line(command));
-    let mut ssh = Command::from(ssh);
+    start_process(process(place, host, &["-T"], command)?)
+}
+
+/// Starts a process with its input and output for this one.
+///
+/// # Errors
+/// When it cannot be started.
+pub(crate) fn start_process(command: std::process::Command) -> Result<(SshProcess, ChildStdin, ChildStdout)> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let mut ssh = Command::from(command);
     ssh.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    let mut child = ssh.spawn().map_err(|e| not_started(&e))?;
+    let mut child = ssh.spawn().map_err(|e| not_started(&program, &e))?;
     let (Some(stdin), Some(stdout), Some(printed)) =
         (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
-        return Err(Error::system("cannot run ssh", "its pipes are missing"));
+        return Err(Error::system(format!("cannot run {program}"), "its pipes are missing"));
     };
     let stderr = Arc::new(Mutex::new(vec![]));
     let collected = tokio::spawn(collect(printed, stderr.clone()));
     Ok((SshProcess { child, stderr, collected }, stdin, stdout))
 }
 
-fn not_started(error: &std::io::Error) -> Error {
-    Error::system("cannot run ssh", error).hint("apt-get install openssh-client")
+fn not_started(program: &str, error: &std::io::Error) -> Error {
+    let error = Error::system(format!("cannot run {program}"), error);
+    if program == "ssh" { error.hint("apt-get install openssh-client") } else { error }
 }
 
 /// Collects the messages of ssh until it ends.
@@ -137,7 +160,8 @@ impl SshProcess {
 /// Stops the use of a host's shared connection that may not answer, so that the next command makes a new one. Other
 /// commands keep theirs: the host may only be slow. ssh itself ends a connection over a stalled link.
 pub(crate) async fn drop_shared(place: &Place, host: &RemoteHost) {
-    let Ok(ssh) = options(place, host, &["-O", "stop"]) else { return };
+    let Some(destination) = &host.spec.ssh else { return };
+    let Ok(ssh) = options(place, destination, &["-O", "stop"]) else { return };
     let mut ssh = Command::from(ssh);
     ssh.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     let _ = timeout(EXIT_TIMEOUT, ssh.status()).await;
@@ -215,9 +239,8 @@ pub(crate) async fn run_on_terminal(
     command: &str,
     tty: bool,
 ) -> Result<Option<i32>> {
-    let mut ssh = options(place, host, if tty { &["-t"] } else { &["-T"] })?;
-    ssh.arg(remote_line(command));
-    let status = Command::from(ssh).status().await.map_err(|e| not_started(&e))?;
+    let process = process(place, host, if tty { &["-t"] } else { &["-T"] }, command)?;
+    let status = Command::from(process).status().await.map_err(|e| not_started("ssh", &e))?;
     Ok(status.code())
 }
 

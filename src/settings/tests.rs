@@ -641,14 +641,23 @@ fn hosts_have_a_name_and_a_destination() {
     let dir = Fixture::new();
     let load = |text: &str| Settings::load(&dir.file("user.toml", text), None, None);
     let hosts = load("[hosts.gpu1]\n[hosts.gpu2]\nssh = 'me@gpu2.example.org'").unwrap().hosts;
-    let hosts: Vec<(&str, &str)> = hosts.iter().map(|(name, ssh)| (name.as_str(), ssh.as_str())).collect();
-    assert_eq!(hosts, [("gpu1", "gpu1"), ("gpu2", "me@gpu2.example.org")]);
+    let hosts: Vec<(&str, Option<&str>)> =
+        hosts.iter().map(|(name, host)| (name.as_str(), host.ssh.as_deref())).collect();
+    assert_eq!(hosts, [("gpu1", Some("gpu1")), ("gpu2", Some("me@gpu2.example.org"))]);
+    let text = "[hosts.lab]\nslurm = true\nargs = ['-p', 'agents']\n[hosts.far]\nslurm = true\nssh = 'login'";
+    let hosts = load(text).unwrap().hosts;
+    let found: Vec<_> = hosts.values().map(|host| (host.ssh.as_deref(), host.slurm.clone())).collect();
+    assert_eq!(found, [(Some("login"), Some(vec![])), (None, Some(vec!["-p".into(), "agents".into()]))]);
     for (text, wanted) in [
         ("[hosts.any]", "cannot be the name of a host"),
         ("[hosts.local]", "cannot be the name of a host"),
         ("[hosts.'a b']", "invalid host name 'a b'"),
         ("[hosts.a]\nssh = '-oProxyCommand=x'", "must be a destination of ssh"),
         ("[hosts.a]\nshh = 'a'", "did you mean 'ssh'?"),
+        ("[hosts.a]\nslurm = 'yes'", "must be true or false"),
+        ("[hosts.a]\nslurm = true\nargs = '-p agents'", "must be a list of texts"),
+        ("[hosts.a]\nslurm = true\nargs = ['-p', 1]", "must be a text"),
+        ("[hosts.a]\nargs = ['-p']", "has args without slurm = true"),
         ("hosts = 'a'", "must be a table"),
     ] {
         let error = load(text).unwrap_err();

@@ -89,6 +89,16 @@ impl From<HostName> for String {
     }
 }
 
+/// How a host of the settings is reached, and who starts its workers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostSpec {
+    /// The destination for ssh; `None` if this machine submits the jobs of a Slurm host.
+    pub ssh: Option<String>,
+    /// Each worker is a job of Slurm, submitted with these further arguments of sbatch. `None` for a host with a daemon
+    /// of its own.
+    pub slurm: Option<Vec<String>>,
+}
+
 /// Splits `HOST/NAME`. Without a slash, the worker is on this machine or on the host of `--on`.
 ///
 /// # Errors

@@ -89,7 +89,7 @@
 //! 8. [`session`]: loops within one agent session; [`tasks`]: task lists and the review of their stories
 //! 9. [`sandbox`], [`docker`], [`network`]: what the processes of a worker can see, write and reach; [`guard`]:
 //!    dangerous tool calls of agents without a sandbox
-//! 10. [`host`]: remote hosts, and the failures of ssh
+//! 10. [`host`], [`slurm`]: remote hosts, the failures of ssh, and jobs of Slurm
 //! 11. [`mod@format`], [`owner`], [`reconcile`], [`ignored`], [`removal`]: disk formats, the daemon that may use a
 //!     directory, restarts of the daemon, removing worktrees
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
@@ -194,3 +194,5 @@ pub mod tasks;
 pub mod guard;
 
 pub mod host;
+
+pub mod slurm;

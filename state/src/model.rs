@@ -40,6 +40,18 @@ impl WorkerName {
         if ok { Ok(Self(text.to_owned())) } else { Err(InvalidName(text.to_owned())) }
     }
 
+    /// The first free name that is made from the last part of a directory: `app`, `app-2`, `app-3`.
+    pub fn of_directory(dir: &std::path::Path, is_free: impl Fn(&Self) -> bool) -> Option<Self> {
+        let base = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let legal = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '-' };
+        let base: String = base.chars().map(legal).take(Self::MAX_LEN - 8).collect();
+        let base = base.trim_start_matches('-');
+        let base = if base.is_empty() { "worker" } else { base };
+        let numbered = (2u64..).map(|n| format!("{base}-{n}"));
+        let names = std::iter::once(base.to_owned()).chain(numbered);
+        names.filter_map(|text| Self::new(&text).ok()).find(is_free)
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0

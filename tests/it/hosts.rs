@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::attach::Terminal;
 use crate::netns::Network;
+use crate::slurm::{Jobs, fake_programs};
 use crate::world::{Ran, SWARM, World, is_alive, signal};
 
 const SSHD: &str = "/usr/sbin/sshd";
@@ -295,6 +296,54 @@ fn loop_on_a_host_is_followed_to_its_end() {
     let _ = hosts.swarm(&format!("ralph logs {name}")).ok();
     let _ = hosts.swarm(&format!("report {name}")).ok();
     let _ = hosts.swarm(&format!("why {name}")).ok();
+}
+
+#[test]
+fn slurm_behind_ssh_runs_jobs_and_gets_code_by_git() {
+    let hosts = Hosts::new(&["a"]);
+    let (host, world) = (hosts.host("a"), &hosts.world);
+    let state = host.dir.join("slurm-state");
+    fake_programs(&host.dir.join("bin"), &state);
+    let _jobs = Jobs(host.dir.join("swarm"));
+    fs::write(
+        world.path("home/.config/swarm/config.toml"),
+        "[hosts.lab]\nslurm = true\nssh = \"a\"\nargs = [\"--comment=two words\"]\n",
+    )
+    .unwrap();
+    let repo = world.repo("repo");
+    let in_repo = |args: &[&str]| {
+        let mut command = world.command(SWARM);
+        command.args(args).current_dir(&repo);
+        world.run(command)
+    };
+    let _ = in_repo(&["spawn", "--on", "lab", "--name", "w", "--worktree", "--", "cat"]).ok();
+    assert!(fs::read_to_string(state.join("sbatch.log")).unwrap().contains("--comment=two words"));
+    let _ = hosts.swarm("ls --on lab").ok().says("job 11 waits in the queue");
+    let _ = hosts.swarm("peek lab/w").code(6).warns("worker 'w': job 11 waits");
+    let _ = hosts.swarm("host check lab").ok().says("proctrack/cgroup");
+    fs::write(state.join("queue"), "11|RUNNING|None|node1\n").unwrap();
+    let mut job = world.command("sh");
+    job.arg(state.join("script.11")).env("SLURM_JOB_ID", "11");
+    let mut job = world.start(job);
+    hosts.until_status("lab/w", "running");
+    let worktree = PathBuf::from(hosts.status("lab/w")["worktree"]["path"].as_str().unwrap());
+    assert!(worktree.starts_with(host.dir.join("swarm")), "{}", worktree.display());
+    let terminal = Terminal::run(world, 0, &[SWARM, "attach", "lab/w"]);
+    world.until("keys arrive", || {
+        terminal.keys(&["echo-me", "Enter"]);
+        hosts.swarm("peek lab/w").out.contains("echo-me\necho-me").then_some(())
+    });
+    terminal.keys(&["C-b", "d"]);
+    world.until("the person has left", || terminal.screen().contains("code 0").then_some(()));
+    let mut commit = world.command("git");
+    commit.current_dir(&worktree).args(["commit", "-q", "--allow-empty", "-m", "made there"]);
+    let _ = world.run(commit).ok();
+    let _ = in_repo(&["fetch", "lab/w"]).ok().says("fetched branch swarm/w from lab");
+    let shown = Command::new("git").current_dir(&repo).args(["log", "-1", "--format=%s", "swarm/w"]).output();
+    assert_eq!(String::from_utf8_lossy(&shown.unwrap().stdout).trim(), "made there");
+    let _ = hosts.swarm("kill lab/w").ok().says("killed w");
+    assert_ne!(job.wait(world), 0);
+    let _ = hosts.swarm("logs lab/w").ok().says("echo-me");
 }
 
 #[test]

@@ -79,6 +79,7 @@ mod seen;
 mod sessions;
 mod settings;
 mod siege;
+mod slurm;
 mod snapshots;
 mod spawn;
 mod stop_caps;

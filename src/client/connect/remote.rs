@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
-use tokio::process::ChildStdin;
+use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::lines::{DaemonLines, hello_line, lines_of};
@@ -61,7 +61,8 @@ pub(super) async fn open(
 ) -> Result<Option<RemoteConnection>> {
     let mut attempts = 1;
     loop {
-        match open_once(place, host, may_start).await {
+        let started = ssh::start(place, host, &host.connect_command(may_start))?;
+        match exchange(place, host, may_start, started).await {
             Err(RemoteFault::LostShare(_)) if attempts < MAX_ATTEMPTS => attempts += 1,
             outcome => return outcome.map_err(RemoteFault::into_error),
         }
@@ -69,13 +70,22 @@ pub(super) async fn open(
     }
 }
 
-async fn open_once(
+/// Exchanges the handshake over a process that relays to a daemon.
+pub(super) async fn greet(
     place: &Place,
     host: &RemoteHost,
     may_start: bool,
+    started: (SshProcess, ChildStdin, ChildStdout),
+) -> Result<Option<RemoteConnection>> {
+    exchange(place, host, may_start, started).await.map_err(RemoteFault::into_error)
+}
+
+async fn exchange(
+    place: &Place,
+    host: &RemoteHost,
+    may_start: bool,
+    (mut process, mut writer, reader): (SshProcess, ChildStdin, ChildStdout),
 ) -> Result<Option<RemoteConnection>, RemoteFault> {
-    let command = if may_start { "swarm connect --stdio" } else { "swarm connect --stdio --existing" };
-    let (mut process, mut writer, reader) = ssh::start(place, host, command).map_err(RemoteFault::Stuck)?;
     let mut lines = lines_of(reader);
     // A relay that ends at once has closed its input, and its message says why.
     let _ = writer.write_all(&hello_line()).await;

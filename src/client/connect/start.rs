@@ -4,11 +4,12 @@ use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::io::BufReader;
+use tokio::process::ChildStdin;
 use tokio::time::timeout;
 
 use super::lines::LineReader;
@@ -32,12 +33,26 @@ impl From<Error> for NotStarted {
     }
 }
 
-/// Starts `swarm daemon run` and waits until it is ready.
-pub(super) async fn start(paths: &Paths) -> Result<(), NotStarted> {
-    let no_daemon = |what: &str, e: std::io::Error| {
-        Error::new(ErrorCode::NoDaemon, format!("cannot start the daemon: {what}: {e}"))
-    };
-    let no_place = |what: &Path, e| no_daemon(&what.display().to_string(), e).hint(OWN_DIRECTORY);
+/// The option of a daemon that resumes no loop by itself and ends with its input.
+pub(super) const UNTIL_EOF: &str = "--until-eof";
+
+/// Starts the daemon of a job as a child, without a wait. It may wait for the end of a former job.
+///
+/// # Errors
+/// When it cannot be started.
+pub(crate) fn run_in_job(paths: &Paths) -> Result<tokio::process::Child> {
+    let (mut command, _, _) = command(paths, &[])?;
+    command.stdout(Stdio::null());
+    command.spawn().map_err(|e| no_daemon("swarm", &e))
+}
+
+fn no_daemon(what: &str, e: &std::io::Error) -> Error {
+    Error::new(ErrorCode::NoDaemon, format!("cannot start the daemon: {what}: {e}"))
+}
+
+/// `swarm daemon run`, with its log and the length of the log so far.
+fn command(paths: &Paths, options: &[&str]) -> Result<(tokio::process::Command, PathBuf, u64)> {
+    let no_place = |what: &Path, e| no_daemon(&what.display().to_string(), &e).hint(OWN_DIRECTORY);
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -49,14 +64,24 @@ pub(super) async fn start(paths: &Paths) -> Result<(), NotStarted> {
     let from = stderr.metadata().map(|m| m.len()).unwrap_or(0);
     let program = own_program().map(|own| if own.exists() { own } else { paths.helper() })?;
     let mut command = tokio::process::Command::new(&program);
-    command.args(["daemon", "run", "--ready-on-stdout"]).current_dir("/");
+    command.args(["daemon", "run"]).args(options).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_scrubbed(name)) {
         command.env_remove(name);
     }
     // The daemon runs in `/`, where a relative SWARM_DIR would name another directory.
     command.env("SWARM_DIR", paths.root());
-    let mut child = command.spawn().map_err(|e| no_daemon(&program.display().to_string(), e))?;
+    Ok((command, log, from))
+}
+
+/// Starts `swarm daemon run` with further options, and waits until it is ready. Returns its input with [`UNTIL_EOF`].
+pub(super) async fn start(paths: &Paths, options: &[&str]) -> Result<Option<ChildStdin>, NotStarted> {
+    let (mut command, log, from) = command(paths, &[&["--ready-on-stdout"], options].concat())?;
+    let program = command.as_std().get_program().to_string_lossy().into_owned();
+    if options.contains(&UNTIL_EOF) {
+        command.stdin(Stdio::piped());
+    }
+    let mut child = command.spawn().map_err(|e| no_daemon(&program, &e))?;
     let Some(stdout) = child.stdout.take() else {
         return Err(Error::new(ErrorCode::Internal, "the daemon's pipe is missing").into());
     };
@@ -66,7 +91,7 @@ pub(super) async fn start(paths: &Paths) -> Result<(), NotStarted> {
         Err(_) => Some(format!("error it was not ready within {} s", START_TIMEOUT.as_secs())),
     };
     match printed.as_deref() {
-        Some("ready") => Ok(()),
+        Some("ready") => Ok(child.stdin.take()),
         printed => Err(not_ready(printed, &log, from)),
     }
 }

@@ -14,6 +14,10 @@ pub(super) async fn run(ctx: &ClientContext, args: &Fetch) -> CommandResult {
         let error = Error::usage("the worker is on this machine: fetch is for one on a remote host");
         return Err(error.hint("name it as HOST/NAME").into());
     };
+    if host.spec.ssh.is_none() {
+        let error = Error::usage(format!("the jobs of {} work on directories of this machine", host.name));
+        return Err(error.hint("the branch is in the worker's repository already").into());
+    }
     let call = Call::Status(Named { name: args.name.to_string() });
     let worker: WorkerView = ctx.call(&call, QUICK_TIMEOUT).await?;
     let Some(worktree) = worker.worktree else {

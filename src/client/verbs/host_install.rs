@@ -42,12 +42,12 @@ mv -f "$new" "$dir/swarm"
 
 pub(super) async fn run(ctx: &ClientContext, args: &HostInstall) -> CommandResult {
     let place = named_place(ctx, &args.name)?;
-    let Some(host) = place.host() else {
+    let Some(host) = place.host().filter(|host| host.spec.ssh.is_some()) else {
         return Err(Error::usage("this machine is not a remote host").hint("swarm host ls").into());
     };
     let (file, bytes) = executable(args.binary.as_deref())?;
     let size = swarm_state::words::size(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-    let what = format!("{} ({size}) to {}:~/.local/bin/swarm", file.display(), host.destination);
+    let what = format!("{} ({size}) to {}:~/.local/bin/swarm", file.display(), host.address());
     if !args.yes && !is_confirmed(ctx, &format!("copy {what}?"))? {
         ctx.out.note("nothing was copied");
         return Ok(1);

@@ -16,7 +16,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &HostLs) -> CommandResult {
         let object = |host: &HostListing| {
             json!({
                 "name": host.name(),
-                "ssh": host.place.host().map(|host| &host.destination),
+                "ssh": host.place.host().and_then(|host| host.spec.ssh.as_ref()),
                 "reachable": host.error.is_none(),
                 "live": live(host),
                 "workers": host.workers.len(),
@@ -30,7 +30,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &HostLs) -> CommandResult {
     let now = Local::now().fixed_offset();
     let row = |host: &HostListing| {
         let state = if host.error.is_some() { host.silent_for(now) } else { "reachable".to_owned() };
-        let ssh = host.place.host().map_or("-", |host| host.destination.as_str()).to_owned();
+        let ssh = host.place.host().and_then(|host| host.spec.ssh.as_deref()).unwrap_or("-").to_owned();
         let reason = host.error.as_ref().map_or_else(String::new, |error| error.message.clone());
         vec![host.name().to_owned(), ssh, state, live(host).to_string(), reason]
     };

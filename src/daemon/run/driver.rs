@@ -21,7 +21,7 @@ use crate::daemon::run::hook_reports::HookRecord;
 use crate::daemon::run::{delivery, exit, finish, input, iteration, remove_worktree, sandbox};
 use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::passed::Launch;
-use crate::loops::{refuse_uncommitted_list, renew_marker};
+use crate::loops::{CONTRACT_FILE, refuse_uncommitted_list, renew_marker};
 use crate::protocol::{Empty, Sent, StoriesPlan};
 use crate::tmux::{Health, NewWindow};
 use crate::wrapper::{self, LaunchSpec};
@@ -214,7 +214,7 @@ async fn spawn(
     pass_hooks(context, spec, &dir, &mut launch);
     launch = sandbox::enter(context, (spec, run), &dir, launch).await.map_err(other)?;
     if let (Some(iteration), Some(prompt)) = (iteration, &prompt) {
-        let kept = context.store.write_iteration_file(&context.name, iteration.number, "contract.md", prompt);
+        let kept = context.store.write_iteration_file(&context.name, iteration.number, CONTRACT_FILE, prompt);
         kept.map_err(other)?;
     }
     launch.write(&dir).map_err(|e| other(Error::system("cannot write the launch file", e)))?;

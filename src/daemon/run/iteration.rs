@@ -112,6 +112,7 @@ impl IterationRun<'_> {
             () = self.out_of_time_plus_margin() => return Err(self.out_of_time()),
         };
         crash::point("base");
+        self.keep_interrupted(&loop_run, &base).await;
         if self.iteration.until.is_some_and(|until| Instant::now() >= until) {
             return Err(self.out_of_time());
         }
@@ -176,6 +177,24 @@ impl IterationRun<'_> {
         }
         self.context.report(RunReport::Warning(why));
         Ok(())
+    }
+
+    /// Keeps the files that an interrupted run of this iteration left.
+    async fn keep_interrupted(&self, loop_run: &LoopRun, base: &ledger::Base) {
+        let number = self.iteration.number;
+        let kept = tokio::select! {
+            kept = loop_run.keep_interrupted(base, number) => kept,
+            () = hurried(&self.context.hurry) => return,
+            () = self.out_of_time_plus_margin() => return,
+        };
+        let warning = match kept {
+            Ok(None) => return,
+            Ok(Some(reference)) => {
+                format!("iteration {number} was interrupted; the files that it left are in {reference}")
+            }
+            Err(error) => format!("no snapshot of the interrupted iteration {number}: {}", error.message),
+        };
+        self.context.report(RunReport::Warning(warning));
     }
 
     /// Returns some time after the loop's time is up: git may hang while the baseline is taken.

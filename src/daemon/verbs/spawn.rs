@@ -155,16 +155,8 @@ impl Supervisor {
 
     /// A free name, made from the directory.
     fn free_name(&self, cwd: &Path) -> Result<WorkerName> {
-        let base = cwd.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        let legal = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '-' };
-        let base: String = base.chars().map(legal).take(WorkerName::MAX_LEN - 8).collect();
-        let base = base.trim_start_matches('-');
-        let base = if base.is_empty() { "worker" } else { base };
-        let numbered = (2u64..).map(|n| format!("{base}-{n}"));
-        std::iter::once(base.to_owned())
-            .chain(numbered)
-            .filter_map(|text| WorkerName::new(&text).ok())
-            .find(|name| !self.slots.contains_key(name) && !self.store.is_reserved(name))
+        let is_free = |name: &WorkerName| !self.slots.contains_key(name) && !self.store.is_reserved(name);
+        WorkerName::of_directory(cwd, is_free)
             .ok_or_else(|| Error::new(ErrorCode::Internal, "no name is free"))
     }
 

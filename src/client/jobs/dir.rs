@@ -1,0 +1,211 @@
+//! The directory of a worker on a Slurm host: `SWARM_DIR/slurm/HOST/NAME`.
+//!
+//! It is the SWARM_DIR of the worker's job, on a file system that the nodes share. The machine that submits writes
+//! `spawn.json`, `job.json`, `job.sh` and `resume.json`; the runner in the job writes `view.json`. Slurm appends the
+//! output of the job to `job.log`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use swarm_state::host::HostName;
+use swarm_state::model::WorkerName;
+use swarm_state::slurm::JobScript;
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::files::{read_bounded, write_unsynced};
+use crate::paths::{Paths, own_program, private_dir};
+use crate::protocol::{ResumeParams, SpawnParams, WorkerView};
+use crate::shell::quote_path;
+
+/// The largest output of a job that is read.
+const MAX_LOG_BYTES: u64 = 1 << 20;
+
+/// The submitted job of a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SubmittedJob {
+    /// Its id.
+    pub(super) id: String,
+    /// When the worker was submitted first: RFC 3339 with offset.
+    pub(super) submitted: String,
+    /// The id of the request to spawn the worker.
+    pub(super) request: Option<String>,
+}
+
+/// The last state of a worker, as its job wrote it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct JobView {
+    /// The number of the last notice before `worker`.
+    pub(super) seq: u64,
+    /// The request whose worker was spawned.
+    pub(super) request: Option<String>,
+    /// The daemon of the job was stopped in order; the job writes nothing more.
+    pub(super) closed: bool,
+    /// The worker; `None` before it was spawned.
+    pub(super) worker: Option<WorkerView>,
+    /// Why the worker was not spawned.
+    pub(super) error: Option<Error>,
+}
+
+/// The directory of one worker.
+#[derive(Clone, Debug)]
+pub(super) struct JobDir {
+    pub(super) paths: Paths,
+    pub(super) name: String,
+}
+
+impl JobDir {
+    /// The directory of a worker, which may not exist.
+    pub(super) fn new(paths: &Paths, host: &HostName, name: &WorkerName) -> Self {
+        let root = paths.slurm_dir().join(host.as_str()).join(name.as_str());
+        Self { paths: Paths::new(root), name: name.to_string() }
+    }
+
+    /// The directory that is SWARM_DIR of this process.
+    pub(super) fn own(paths: Paths) -> Self {
+        let name = paths.root().file_name().map(|name| name.to_string_lossy().into_owned());
+        Self { paths, name: name.unwrap_or_default() }
+    }
+
+    /// All workers of a host, by name.
+    pub(super) fn all(paths: &Paths, host: &HostName) -> Vec<Self> {
+        let Ok(entries) = fs::read_dir(paths.slurm_dir().join(host.as_str())) else { return vec![] };
+        let names = entries.flatten().filter_map(|entry| WorkerName::new(entry.file_name().to_str()?).ok());
+        let mut all: Vec<Self> = names.map(|name| Self::new(paths, host, &name)).collect();
+        all.retain(|dir| dir.spawn().is_some());
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// Makes the directory. The mark says that several hosts use it: locks of other nodes may be invisible.
+    pub(super) fn create(&self) -> Result<()> {
+        private_dir(self.root())?;
+        self.write("shared", b"")
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        self.paths.root()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.root().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.file(name);
+        write_unsynced(&path, bytes)
+            .map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
+    }
+
+    fn write_json(&self, name: &str, value: &impl Serialize) -> Result<()> {
+        let bytes =
+            serde_json::to_vec(value).map_err(|e| Error::system(format!("cannot write {name}"), e))?;
+        self.write(name, &bytes)
+    }
+
+    fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        serde_json::from_slice(&fs::read(self.file(name)).ok()?).ok()
+    }
+
+    fn remove(&self, name: &str) {
+        let _ = fs::remove_file(self.file(name));
+    }
+
+    /// The request to spawn the worker.
+    pub(super) fn spawn(&self) -> Option<SpawnParams> {
+        self.read("spawn.json")
+    }
+
+    /// Replaces the request, for a new worker.
+    pub(super) fn set_spawn(&self, params: &SpawnParams) -> Result<()> {
+        ["job.json", "view.json", "resume.json"].iter().for_each(|name| self.remove(name));
+        self.write_json("spawn.json", params)
+    }
+
+    /// The submitted job.
+    pub(super) fn job(&self) -> Option<SubmittedJob> {
+        self.read("job.json")
+    }
+
+    pub(super) fn set_job(&self, job: &SubmittedJob) -> Result<()> {
+        self.write_json("job.json", job)
+    }
+
+    /// The last state of the worker.
+    pub(super) fn view(&self) -> JobView {
+        self.read("view.json").unwrap_or_default()
+    }
+
+    pub(super) fn set_view(&self, view: &JobView) -> Result<()> {
+        self.write_json("view.json", view)
+    }
+
+    /// A request of a person that the loop goes on, for the next start of the job.
+    pub(super) fn resume(&self) -> Option<ResumeParams> {
+        self.read("resume.json")
+    }
+
+    pub(super) fn set_resume(&self, params: Option<&ResumeParams>) -> Result<()> {
+        match params {
+            Some(params) => self.write_json("resume.json", params),
+            None => {
+                self.remove("resume.json");
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes the script of the job and returns its path.
+    pub(super) fn write_script(&self) -> Result<PathBuf> {
+        let (dir, program) = (quote_path(self.root()), quote_path(&own_program()?));
+        self.write("job.sh", JobScript { dir: &dir, program: &program }.text().as_bytes())?;
+        // Slurm appends to it, and would create it for all to read.
+        if !self.file("job.log").exists() {
+            self.write("job.log", b"")?;
+        }
+        let path = self.file("job.sh");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700))
+            .map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))?;
+        Ok(path)
+    }
+
+    /// Marks a worker without a daemon: the next daemon that loads it applies the mark before anything starts.
+    pub(super) fn mark(&self, word: &str) -> Result<()> {
+        let name = WorkerName::new(&self.name).map_err(|e| Error::invalid(e.to_string()))?;
+        let path = self.paths.mark(&name, word);
+        if !self.has_record() {
+            return Ok(());
+        }
+        write_unsynced(&path, b"").map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
+    }
+
+    /// Whether the job's daemon has saved the worker.
+    pub(super) fn has_record(&self) -> bool {
+        WorkerName::new(&self.name).is_ok_and(|name| self.paths.worker_file(&name).exists())
+    }
+
+    /// Deletes the directory.
+    pub(super) fn delete(&self) -> Result<()> {
+        match fs::remove_dir_all(self.root()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::system(format!("cannot delete '{}'", self.root().display()), error))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// The last line that the job printed.
+    pub(super) fn last_output(&self) -> Option<String> {
+        let bytes = read_bounded(&self.file("job.log"), MAX_LOG_BYTES).ok()?;
+        let text = String::from_utf8_lossy(&bytes);
+        let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+        Some(swarm_state::screen::printable(line.trim_start_matches("swarm: error: ")))
+    }
+
+    /// The error for a worker that does not exist.
+    pub(super) fn unknown(name: &str) -> Error {
+        Error::new(ErrorCode::NotFound, format!("no worker named '{name}'")).hint("swarm ls")
+    }
+}
