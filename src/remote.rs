@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use swarm_state::host::{CONNECT_TIMEOUT_SECONDS, HostName, LOCAL, SshFault};
 
@@ -31,12 +32,15 @@ pub(crate) struct RemoteHost {
     pub(crate) name: HostName,
     /// The destination for ssh.
     pub(crate) destination: String,
+    /// A connection of this process was lost. Other processes may connect again at the same time.
+    pub(crate) was_lost: AtomicBool,
 }
 
 impl Place {
     /// A remote host.
     pub(crate) fn remote(paths: Paths, name: HostName, destination: String) -> Self {
-        Self { paths, host: Some(Arc::new(RemoteHost { name, destination })) }
+        let was_lost = AtomicBool::new(false);
+        Self { paths, host: Some(Arc::new(RemoteHost { name, destination, was_lost })) }
     }
 
     /// The host, unless it is this machine.
