@@ -17,6 +17,7 @@ use crate::paths::sockets::stand_in_dir;
 use crate::paths::{Paths, SOCKET_PATH_MAX, private_dir};
 
 pub(crate) mod code;
+pub(crate) mod include;
 pub(crate) mod ssh;
 
 /// The machine of a daemon, and the paths of this machine.
