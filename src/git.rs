@@ -32,6 +32,7 @@ mod branches;
 mod clear;
 mod exclude;
 mod ignored;
+mod include;
 mod leftovers;
 mod listing;
 mod losses;
@@ -51,6 +52,7 @@ pub(crate) use branches::{has_branch, make_branch};
 pub(crate) use clear::clear_snapshots;
 pub(crate) use exclude::{exclude, exclude_text};
 pub(crate) use ignored::{ignored, tracked};
+use include::move_included;
 pub(crate) use leftovers::{Leftover, is_merged, leftovers, version};
 pub(crate) use losses::losses;
 pub(crate) use merge::{
@@ -187,7 +189,8 @@ pub(crate) async fn create_noted_worktree(
     }
     let path = fs::canonicalize(&dir)
         .map_err(|e| Error::system(format!("cannot find worktree '{}'", dir.display()), e))?;
-    Ok(Created { worktree: Worktree { path, branch, base_repo: repo.main.clone() }, note: reused })
+    let note = move_included(&repo.common, &branch, &path).or(reused);
+    Ok(Created { worktree: Worktree { path, branch, base_repo: repo.main.clone() }, note })
 }
 
 /// Removes a worktree, and its branch if swarm made it and it is merged (`git branch -d`). If the directory is gone

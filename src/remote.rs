@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use swarm_state::host::{CONNECT_TIMEOUT_SECONDS, HostName, HostSpec, LOCAL, SshFault};
 
@@ -16,6 +17,7 @@ use crate::paths::sockets::stand_in_dir;
 use crate::paths::{Paths, SOCKET_PATH_MAX, private_dir};
 
 pub(crate) mod code;
+pub(crate) mod include;
 pub(crate) mod ssh;
 
 /// The machine of a daemon, and the paths of this machine.
@@ -30,12 +32,15 @@ pub struct Place {
 pub(crate) struct RemoteHost {
     pub(crate) name: HostName,
     pub(crate) spec: HostSpec,
+    /// A connection of this process was lost. Other processes may connect again at the same time.
+    pub(crate) was_lost: AtomicBool,
 }
 
 impl Place {
     /// A remote host.
     pub(crate) fn remote(paths: Paths, name: HostName, spec: HostSpec) -> Self {
-        Self { paths, host: Some(Arc::new(RemoteHost { name, spec })) }
+        let was_lost = AtomicBool::new(false);
+        Self { paths, host: Some(Arc::new(RemoteHost { name, spec, was_lost })) }
     }
 
     /// The host, unless it is this machine.

@@ -2,8 +2,8 @@
 //!
 //! `main` calls [`run`]. The interface is a client of the socket: it shows answers of requests that only read, and each
 //! action is a command line of swarm itself ([`verbs`]). The state ([`model`]), its changes ([`update`], [`press`]) and
-//! its picture ([`view`]) are pure. This file, [`terminal`], [`link`], [`hosts`] and [`verbs`] are the edge. Deliberately absent:
-//! anything that no verb can do, and all decisions about workers.
+//! its picture ([`view`]) are pure. This file, [`terminal`], [`link`], [`hosts`] and [`verbs`] are the edge.
+//! Deliberately absent: anything that no verb can do, and all decisions about workers.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

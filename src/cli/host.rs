@@ -20,7 +20,10 @@ A command runs on a host with --on HOST, or with HOST/NAME for a worker: swarm s
 gpu1/fix. Commands that read files of a project run only on this machine. attach, ui, doctor and daemon run on the \
 host itself, through ssh. The environment of a new worker is that of a login there, plus --env; prompt files are read \
 here and sent as text. With --worktree, swarm pushes the current commit to a repository on the host and makes the \
-worktree there; swarm fetch brings the branch back.
+worktree there; swarm fetch brings the branch back. Ignored files go along if they match a line of .worktreeinclude, \
+which has the syntax of .gitignore: at most 64 MiB, and no links.
+
+kill, clean, hold and release accept workers of several hosts, and act on one host after the other.
 
 A host that does not answer is unreachable; its agents continue. A command for it fails with exit status 6.";
 

@@ -43,7 +43,7 @@ pub(crate) const KEYS: [(&str, &str); 28] = [
     ("K", "kill the worker, after a question"),
     ("R", "respawn: start the worker again with the same settings"),
     ("e", "edit the prompt of a loop of this machine in $EDITOR"),
-    ("f", "freeze: pause all loops here; once they are paused: resume them"),
+    ("f", "freeze: pause all loops here; once paused: resume them"),
     ("s", "spawn a worker; the last command line is there to edit"),
     (":", "run any verb of swarm; Esc ends it"),
     ("?", "show or hide the keys"),

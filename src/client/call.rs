@@ -18,7 +18,7 @@ use crate::remote::Place;
 /// How often a call is sent before it fails.
 const MAX_ATTEMPTS: usize = 5;
 
-/// How long after the start of a call a link that was cut is made again.
+/// How long after the end of a connection another one is tried.
 const LINK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The delay between two attempts to do so.
@@ -26,14 +26,15 @@ const LINK_DELAY: Duration = Duration::from_millis(500);
 
 /// Makes a call. When the daemon dies before it answers, an idempotent call is sent to the next daemon.
 pub(super) async fn call<T: DeserializeOwned>(place: &Place, request: &Call, limit: Duration) -> Result<T> {
-    let start = Instant::now();
     let mut attempts = 1;
+    let mut lost = None;
     loop {
         let answer = match connect::connect(place).await {
             Ok(mut client) => client.call(request, limit).await,
             // A link that was cut under the first attempt may need a moment.
             Err(error)
-                if error.code == ErrorCode::Unreachable && attempts > 1 && start.elapsed() < LINK_TIMEOUT =>
+                if error.code == ErrorCode::Unreachable
+                    && lost.is_some_and(|at: Instant| at.elapsed() < LINK_TIMEOUT) =>
             {
                 sleep(LINK_DELAY).await;
                 continue;
@@ -47,6 +48,7 @@ pub(super) async fn call<T: DeserializeOwned>(place: &Place, request: &Call, lim
                     && attempts < MAX_ATTEMPTS =>
             {
                 attempts += 1;
+                lost = Some(Instant::now());
             }
             answer => return answer,
         }

@@ -16,7 +16,7 @@ use crate::cli::Spawn;
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths;
 use crate::protocol::SpawnParams;
-use crate::remote::{Place, code, ssh};
+use crate::remote::{Place, code, include, ssh};
 use crate::shell::quote;
 
 /// The parts of a spawn that depend on the host.
@@ -81,7 +81,7 @@ impl HostSpawn {
     ///
     /// # Errors
     /// When the host cannot be reached, when it does not have the directory, or when a prompt file cannot be read.
-    pub(super) async fn complete(self, params: &mut SpawnParams) -> Result<()> {
+    pub(super) async fn complete(self, ctx: &ClientContext, params: &mut SpawnParams) -> Result<()> {
         let Some(host) = self.place.host() else { return Ok(()) };
         if params.sandbox.is_some() {
             let error = Error::usage("a sandbox cannot be used with --on");
@@ -95,7 +95,12 @@ impl HostSpawn {
         let facts: HostFacts = serde_json::from_str(text.lines().next_back().unwrap_or_default())
             .map_err(|_| host.silent("it printed no valid answer"))?;
         let pushed = match &self.code {
-            Some((dir, branch)) => Some(code::push(&self.place, host, dir, branch).await?),
+            Some((dir, branch)) => {
+                let repo = code::push(&self.place, host, dir, branch).await?;
+                let note = include::send(&self.place, host, dir, &repo, branch).await?;
+                note.iter().for_each(|note| ctx.out.note(&format!("swarm: {note}")));
+                Some(repo)
+            }
             None => None,
         };
         let Some(directory) = pushed.or(facts.directory) else {

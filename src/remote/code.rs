@@ -1,7 +1,7 @@
 //! Carries code to a host and back, by git over the shared ssh connection.
 //!
 //! A host keeps a bare repository for each repository of a client, below its SWARM_DIR; the worktrees of its workers
-//! are made from it. Only commits travel: no file that git does not track.
+//! are made from it. Only commits travel here; [`super::include`] sends files that git does not track.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::git::PUSHED_BRANCH;
 use crate::shell::{join, quote};
 
 /// How long a transfer may take.
-const TRANSFER_TIMEOUT: Duration = Duration::from_secs(600);
+pub(super) const TRANSFER_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Makes the bare repository on the host and prints its path. Its arguments are the name and the branch of HEAD.
 const MAKE_REPOSITORY: &str = r#"set -e
@@ -75,8 +75,14 @@ fn url(host: &RemoteHost, repo: &Path) -> String {
     }
 }
 
+/// As [`git_bytes`], for output that is one text.
+pub(super) async fn git(place: &Place, dir: &Path, args: &[&str]) -> Result<String> {
+    let printed = git_bytes(place, dir, args).await?;
+    Ok(String::from_utf8_lossy(&printed).trim().to_owned())
+}
+
 /// Runs git in `dir` with the ssh of this module, and returns its output.
-async fn git(place: &Place, dir: &Path, args: &[&str]) -> Result<String> {
+pub(super) async fn git_bytes(place: &Place, dir: &Path, args: &[&str]) -> Result<Vec<u8>> {
     place.prepare_ssh()?;
     let options = ssh_options(&place.ssh_control().to_string_lossy());
     let options: Vec<String> = options.iter().map(|option| quote(option)).collect();
@@ -88,7 +94,7 @@ async fn git(place: &Place, dir: &Path, args: &[&str]) -> Result<String> {
     let output = output.map_err(|_| Error::system(&what, "it did not end in time"))?;
     let output = output.map_err(|e| Error::system(&what, e))?;
     if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        return Ok(output.stdout);
     }
     let printed = String::from_utf8_lossy(&output.stderr);
     let line = printed.lines().find(|line| !line.trim().is_empty() && !line.starts_with("hint:"));

@@ -3,15 +3,19 @@
 //! All of them share one connection for each host, which ssh itself opens and keeps. ssh removes the socket of one that
 //! has ended; after [`drop_shared`], commands no longer use one that does not answer.
 
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 use swarm_state::host::{is_lost_share, remote_line, ssh_fault, ssh_options};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{Place, RemoteHost};
 use crate::error::{Error, Result};
@@ -154,6 +158,26 @@ impl SshProcess {
     /// Ends an ssh that does not answer. Closing its input has no effect on it.
     pub(crate) fn end(&mut self) {
         let _ = self.child.start_kill();
+    }
+}
+
+/// How long a client waits for its turn. It then connects at the same time as others.
+const TURN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Waits while another client connects again to the host. Its connection is then shared, which costs far less than one
+/// for each client. The turn lasts until the result is dropped.
+pub(crate) async fn turn_to_connect(place: &Place, host: &RemoteHost) -> Option<Flock<File>> {
+    place.prepare_ssh().ok()?;
+    let path = place.ssh_control().with_file_name(format!("{}.lock", host.name));
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).ok()?;
+    let deadline = Instant::now() + TURN_TIMEOUT;
+    loop {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(turn) => return Some(turn),
+            Err((same, Errno::EWOULDBLOCK)) if Instant::now() < deadline => file = same,
+            Err(_) => return None,
+        }
+        sleep(RETRY_DELAY / 4).await;
     }
 }
 

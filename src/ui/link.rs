@@ -2,8 +2,8 @@
 //!
 //! One task follows the notices: it requests each worker that something happened to, and from time to time all of
 //! them, which also shows whether the daemon answers. Another one loads the pages of the selected worker. Both connect
-//! again by themselves. A daemon that was stopped on purpose is not started: it has removed its socket. Each remote host
-//! has two such tasks too ([`hosts`]).
+//! again by themselves. A daemon that was stopped on purpose is not started: it has removed its socket. Each remote
+//! host has two such tasks too ([`hosts`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;

@@ -659,6 +659,34 @@ fn work_of_a_loop_on_a_host_is_merged_by_the_command_that_swarm_prints() {
 }
 
 #[test]
+fn ignored_files_travel_only_if_they_are_named() {
+    let hosts = Hosts::new(&["a"]);
+    let repo = hosts.world.repo("app");
+    let write = |name: &str, text: &str| fs::write(repo.join(name), text).unwrap();
+    fs::create_dir_all(repo.join("conf")).unwrap();
+    write(".gitignore", "*.env\n/cache\n/big\n");
+    write(".worktreeinclude", "*.env\n/untracked\n# /cache\n");
+    write("conf/-a b.env", "named\n");
+    write("cache", "not named\n");
+    write("untracked", "not ignored\n");
+    std::os::unix::fs::symlink("/etc/passwd", repo.join("link.env")).unwrap();
+    let spawn = |name: &str| {
+        let mut swarm = hosts.world.command(SWARM);
+        let script = "find . -path ./.git -prune -o -type f -print -o -type l -print; cat conf/*; sleep 600";
+        swarm.args(["spawn", "--name", name, "--worktree", "--", "sh", "-c", script]).current_dir(&repo);
+        hosts.world.run(swarm)
+    };
+    let _ = spawn("a/one").ok().warns("sent 1 ignored file to a (1 KiB, named in .worktreeinclude)");
+    hosts.world.until("it has listed", || hosts.swarm("logs a/one").out.contains("named\n").then_some(()));
+    let logs = hosts.swarm("logs a/one").ok().out;
+    assert!(logs.contains("./conf/-a b.env"), "{logs}");
+    assert!(["cache", "untracked", "link"].iter().all(|name| !logs.contains(name)), "{logs}");
+    write(".worktreeinclude", "/big\n");
+    File::create(repo.join("big")).unwrap().set_len(65 << 20).unwrap();
+    let _ = spawn("a/two").code(1).warns("have 65 MiB, at most 64");
+}
+
+#[test]
 fn silent_hosts_do_not_delay_the_table() {
     let hosts = Hosts::new(&["a"]);
     // The kernel accepts connections, and nobody answers them.

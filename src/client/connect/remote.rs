@@ -1,5 +1,6 @@
 //! Connects to the daemon of a remote host: ssh runs `swarm connect --stdio` there, which relays to the socket.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
@@ -39,7 +40,9 @@ pub(super) struct RemoteLink {
 impl RemoteLink {
     /// The error for a connection that has ended; `None` when the daemon ended it.
     pub(super) async fn fault(&mut self) -> Option<Error> {
-        self.process.fault(self.place.host()?).await.map(RemoteFault::into_error)
+        let host = self.place.host()?;
+        host.was_lost.store(true, Ordering::Relaxed);
+        self.process.fault(host).await.map(RemoteFault::into_error)
     }
 
     /// The error for a call without an answer. The shared connection may be stuck, so it ends.
@@ -61,11 +64,20 @@ pub(super) async fn open(
 ) -> Result<Option<RemoteConnection>> {
     let mut attempts = 1;
     loop {
+        // Many clients that have lost one connection would make one each, all at once.
+        let turn = if host.was_lost.load(Ordering::Relaxed) {
+            ssh::turn_to_connect(place, host).await
+        } else {
+            None
+        };
         let started = ssh::start(place, host, &host.connect_command(may_start))?;
-        match exchange(place, host, may_start, started).await {
+        let outcome = exchange(place, host, may_start, started).await;
+        drop(turn);
+        match outcome {
             Err(RemoteFault::LostShare(_)) if attempts < MAX_ATTEMPTS => attempts += 1,
             outcome => return outcome.map_err(RemoteFault::into_error),
         }
+        host.was_lost.store(true, Ordering::Relaxed);
         sleep(RETRY_DELAY).await;
     }
 }

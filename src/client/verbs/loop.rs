@@ -52,7 +52,7 @@ pub(super) async fn run(ctx: &ClientContext, mut args: Loop) -> CommandResult {
         ralph.task = Some(task);
     }
     if let Some(there) = there {
-        there.complete(&mut params).await?;
+        there.complete(ctx, &mut params).await?;
     }
     for warning in &warnings {
         ctx.out.warn(warning);

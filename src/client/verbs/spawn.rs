@@ -26,7 +26,7 @@ pub(super) async fn run(ctx: &ClientContext, mut args: Spawn) -> CommandResult {
     }
     let mut params = params(&args, &settings, &mut warnings)?;
     if let Some(there) = there {
-        there.complete(&mut params).await?;
+        there.complete(ctx, &mut params).await?;
     }
     for warning in &warnings {
         ctx.out.warn(warning);
