@@ -49,6 +49,14 @@ ln -s "$(readlink -f "$SWARM")" "$dir/bin/swarm"
 PATH=$dir/bin:$PATH
 export PATH
 
+# The seconds that are left for all steps; at least one.
+begin=$(date +%s)
+left() {
+    left_now=$((begin + 165 - $(date +%s)))
+    [ $left_now -ge 1 ] || left_now=1
+    echo $left_now
+}
+
 say() { printf '%s  %s\n' "$(date +%T)" "$*"; }
 
 fail() {
@@ -69,9 +77,9 @@ fail() {
 await() {
     await_text=$1
     shift
-    await_end=$(($(date +%s) + 90))
+    await_end=$(($(date +%s) + $(left)))
     until "$@" >/dev/null 2>&1; do
-        [ "$(date +%s)" -lt $await_end ] || fail "not within 90 s: $await_text"
+        [ "$(date +%s)" -lt $await_end ] || fail "not in time: $await_text"
         sleep 0.1
     done
 }
@@ -243,7 +251,7 @@ release() {
 
 # Compares what the agents have written with what swarm has, after one interruption: $1 host, $2 name.
 check_books() {
-    swarm wait "$1/$2" --timeout 80 || fail "$1/$2 has not ended in order"
+    swarm wait "$1/$2" --timeout "$(left)" || fail "$1/$2 has not ended in order"
     log=$dir/work-$2/agent.log
     ! grep -q '^twice' "$log" || fail "$2: two agents at once"
     ends=$(grep -c '^end' "$log")
