@@ -49,6 +49,14 @@ ln -s "$(readlink -f "$SWARM")" "$dir/bin/swarm"
 PATH=$dir/bin:$PATH
 export PATH
 
+# The seconds that are left for all steps; at least one.
+begin=$(date +%s)
+left() {
+    left_now=$((begin + 165 - $(date +%s)))
+    [ $left_now -ge 1 ] || left_now=1
+    echo $left_now
+}
+
 say() { printf '%s  %s\n' "$(date +%T)" "$*"; }
 
 fail() {
@@ -69,9 +77,9 @@ fail() {
 await() {
     await_text=$1
     shift
-    await_end=$(($(date +%s) + 90))
+    await_end=$(($(date +%s) + $(left)))
     until "$@" >/dev/null 2>&1; do
-        [ "$(date +%s)" -lt $await_end ] || fail "not within 90 s: $await_text"
+        [ "$(date +%s)" -lt $await_end ] || fail "not in time: $await_text"
         sleep 0.1
     done
 }
@@ -201,7 +209,7 @@ trap 'exit 130' INT TERM HUP
 # ---- the loops ----
 
 # An agent that writes down its start and its end. Both nodes are in one process namespace, so it can see whether the
-# agent of another start still runs. Its second iteration does not end before the file `hold` is gone.
+# agent of another start still runs. Its second iteration does not end before the file `hold-1` is gone.
 cat >"$dir/bin/agent" <<'AGENT'
 #!/bin/sh
 cat >/dev/null
@@ -209,7 +217,7 @@ if [ -e running ] && kill -0 "$(cat running)" 2>/dev/null; then echo "twice $$" 
 echo $$ >running
 echo "start $(hostname) $$" >>agent.log
 step=0
-while [ $step -lt 5 ] || [ -e hold ] && [ "$(cat count)" = 1 ]; do
+while [ $step -lt 5 ] || [ -e "hold-$(cat count)" ]; do
     sleep 0.1
     step=$((step + 1))
 done
@@ -221,10 +229,10 @@ chmod +x "$dir/bin/agent"
 
 # Starts a loop of three iterations: $1 host, $2 name.
 start_loop() {
-    mkdir "$dir/work-$2"
+    mkdir -p "$dir/work-$2"
     cd "$dir/work-$2"
     echo 0 >count
-    : >hold
+    : >hold-1
     : >agent.log
     swarm loop --on "$1" 'count' --name "$2" --no-promise --check "test \$(cat count) -ge 3" -n 9 -d -- "$dir/bin/agent"
 }
@@ -237,13 +245,13 @@ waits() { [ "$(state_of "$1")" = PENDING ]; }
 # A job that was put back waits two minutes.
 # It may not start on the same node in the second of its end.
 release() {
-    rm "$dir/work-$1/hold"
+    rm "$dir/work-$1/hold-1"
     scontrol update jobid="$2" starttime=now+3
 }
 
 # Compares what the agents have written with what swarm has, after one interruption: $1 host, $2 name.
 check_books() {
-    swarm wait "$1/$2" --timeout 80 || fail "$1/$2 has not ended in order"
+    swarm wait "$1/$2" --timeout "$(left)" || fail "$1/$2 has not ended in order"
     log=$dir/work-$2/agent.log
     ! grep -q '^twice' "$log" || fail "$2: two agents at once"
     ends=$(grep -c '^end' "$log")
@@ -288,10 +296,13 @@ swarm why lab/plain >/dev/null || fail "no reason after the end"
 swarm clean lab/plain
 say "submit, attach, events, kill and clean work"
 
+mkdir "$dir/work-lost"
+: >"$dir/work-lost/hold-0"
 start_loop lab lost
 lost=$(job_of lab lost)
 await "its first iteration runs" started lost 1
 swarm ralph pause lab/lost
+rm "$dir/work-lost/hold-0"
 is_paused() { swarm status lab/lost --format json | grep -q '"status": *"paused"'; }
 await "the loop is paused" is_paused
 swarm ralph resume lab/lost

@@ -1,7 +1,7 @@
 //! Workers on a Slurm host: `swarm connect` with the options that are for jobs.
 //!
 //! Each worker is one job with a daemon and a SWARM_DIR of its own. On the machine that submits, `--slurm HOST` serves
-//! the protocol for all of them ([`serve`]), so that every verb works as for a host with one daemon. `--attach HOST
+//! the protocol for all of them ([`serve()`]), so that every verb works as for a host with one daemon. `--attach HOST
 //! NAME` opens a worker's window, `--check-slurm` checks Slurm. In the job, `--job-run` starts the daemon and stays
 //! until the worker has ended ([`runner`]).
 

@@ -2,7 +2,8 @@
 //!
 //! `connect --stdio` copies bytes between its standard streams and the daemon's socket, and starts the daemon if none
 //! runs (not with `--existing`). `connect --facts DIR…` prints the data of this machine that a spawn from another
-//! machine needs. `main` calls it before it parses the command line.
+//! machine needs. The other options are for jobs of Slurm ([`super::jobs`]). `main` calls it before it parses the
+//! command line.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

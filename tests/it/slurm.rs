@@ -306,6 +306,10 @@ fn loop_runs_to_its_end_and_is_read_from_its_directory() {
     assert_eq!((&status["status"], &status["exit_code"]), (&"failed".into(), &7.into()));
     assert_ne!(status["started"], started);
     lab.set(12, "FAILED|NonZeroExitCode|node1");
+    let _ = lab.swarm("respawn lab/l").ok().says("respawned l");
+    assert_eq!(lab.status("l")["status"], "starting");
+    assert_eq!(lab.start(13, 0).wait(&lab.world), 7);
+    lab.set(13, "FAILED|NonZeroExitCode|node1");
     let _ = lab.swarm("clean lab/l").ok();
     assert!(!lab.dir("l").exists());
 }

@@ -46,8 +46,14 @@ const REFUSED_DELAY: Duration = Duration::from_secs(2);
 /// How often the view is read without a notice.
 const VIEW_INTERVAL: Duration = Duration::from_secs(2);
 
+/// How long the last view of a job that leaves its node may take.
+const REFRESH_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// How long the daemon may take to stop, and the agent to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How much later than its daemon the runner may get a signal to the whole job.
+const SIGNAL_DELAY: Duration = Duration::from_millis(300);
 
 /// How long Slurm may take to end a job that it has put back into the queue.
 const REQUEUE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -130,6 +136,8 @@ impl Runner {
                 None => self.watch(client).await?,
             };
             match ended {
+                // Slurm may have sent its signal to all processes of the job.
+                WatchEnd::DaemonGone if self.is_asked_to_leave().await => return self.leave().await,
                 WatchEnd::Finished => return self.finish().await,
                 WatchEnd::Leave => return self.leave().await,
                 // A later start of the job, on another node: nothing may go on here.
@@ -139,6 +147,10 @@ impl Runner {
                 },
             }
         }
+    }
+
+    async fn is_asked_to_leave(&mut self) -> bool {
+        timeout(SIGNAL_DELAY, self.signals.next()).await.is_ok()
     }
 
     /// Starts the daemon and connects to it.
@@ -260,8 +272,9 @@ impl Runner {
     /// Leaves the node: pauses the loop, ends its agent, and puts the job back into the queue. Neither a loop that a
     /// person has paused nor a plain worker starts again by itself.
     async fn leave(&mut self) -> Result<u8> {
+        self.refresh().await?;
         let goes_on = match &self.view.worker {
-            Some(worker) => is_loop(worker) && pause_of(worker).is_none(),
+            Some(worker) => is_loop(worker) && matches!(pause_of(worker), None | Some(PauseBy::Shutdown)),
             None => self.dir.spawn().is_some_and(|spawn| spawn.ralph.is_some()),
         };
         self.out.note("swarm: Slurm ends the job");
@@ -283,6 +296,16 @@ impl Runner {
         }
         self.close()?;
         Ok(1)
+    }
+
+    /// Writes the view of this moment: a person may have paused the loop just now.
+    async fn refresh(&mut self) -> Result<()> {
+        let place = Place::from(&self.dir.paths);
+        let Ok(Some(mut client)) = connect::connect_existing(&place).await else { return Ok(()) };
+        match client.call(&Call::Status(self.named()), REFRESH_TIMEOUT).await {
+            Ok(worker) => self.record(self.view.seq, worker),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Ends every agent of this node.

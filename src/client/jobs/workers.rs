@@ -22,7 +22,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::hosts::slurm;
 use crate::owner;
 use crate::paths::Paths;
-use crate::protocol::{Call, Empty, Forgotten, Killed, Lines, Listing, Request, WorkerView};
+use crate::protocol::{Call, Empty, Forgotten, Killed, Lines, Listing, Request, SpawnParams, WorkerView};
 use crate::remote::Place;
 
 /// How long a call may take. The client has a shorter limit of its own.
@@ -157,10 +157,13 @@ impl Workers {
                 links.drop_link(name).await;
                 json(&self.resume(&facts, params).await?)
             }
-            Call::Respawn(_) if facts.is_over() => {
-                let message = format!("worker '{name}': its job has ended");
-                let hint = format!("swarm clean {name}; then spawn it again");
-                Err(Error::new(ErrorCode::Conflict, message).hint(hint))
+            Call::Respawn(params) if facts.is_over() => {
+                if !facts.worker().status.is_finished() {
+                    let error = Error::new(ErrorCode::Conflict, format!("worker '{name}' has not ended"));
+                    return Err(error.hint(format!("swarm kill {name}")));
+                }
+                links.drop_link(name).await;
+                json(&self.spawn(SpawnParams { request: params.request.clone(), ..facts.spawn }).await?)
             }
             _ => {
                 let answer = self.forward(links, facts, call).await?;
