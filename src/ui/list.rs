@@ -10,7 +10,7 @@ use swarm_state::model::Status;
 use swarm_state::screen::printable;
 use unicode_width::UnicodeWidthStr;
 
-use super::hosts::short_name;
+use super::model::short_name;
 use super::model::{LinkState, Row, UiModel};
 use super::style::of_group;
 use crate::client::worker::{brief_cause, is_loop, iteration};

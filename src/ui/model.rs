@@ -10,7 +10,6 @@ use swarm_state::attention::Attention;
 use swarm_state::host::HostName;
 use swarm_state::model::Status;
 
-use super::hosts::short_name;
 use super::line_edit::LineEdit;
 use crate::client::worker::{age, brief_cause, is_loop};
 use crate::protocol::{Report, WorkerView};
@@ -297,4 +296,9 @@ fn sort(group: Attention, workers: &mut [&WorkerView]) {
             workers.sort_by_key(|worker| std::cmp::Reverse(since(worker)));
         }
     }
+}
+
+/// The name on the worker's own machine.
+pub(super) fn short_name(name: &str) -> &str {
+    name.rsplit_once('/').map_or(name, |(_, name)| name)
 }
