@@ -9,6 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -213,6 +214,13 @@ impl Drop for Hosts {
             drop(tmux.stdout(Stdio::null()).stderr(Stdio::null()).status());
             drop(host.sshd.kill());
             drop(host.sshd.wait());
+            // Agents that still run would write into the directory while it is removed.
+            let processes = host.network.processes();
+            processes.iter().for_each(|pid| signal(*pid, Signal::SIGKILL));
+            let deadline = Instant::now() + Duration::from_secs(10);
+            while processes.iter().any(|pid| is_alive(*pid)) && Instant::now() < deadline {
+                std::thread::park_timeout(Duration::from_millis(5));
+            }
         }
     }
 }
