@@ -21,7 +21,7 @@ use crate::error::Error;
 pub mod json;
 mod on_host;
 
-pub(crate) use on_host::{for_host, for_hosts, host, set_host};
+pub(crate) use on_host::{for_host, for_hosts, host_with_files, set_host};
 
 /// Why a command ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]

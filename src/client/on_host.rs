@@ -50,7 +50,7 @@ pub(super) async fn run(ctx: &mut ClientContext, command: Command, on: &OnHost) 
     };
     match route {
         HostRoute::Connection => {
-            set_host(Some(&host.name));
+            set_host(Some((&host.name, host.spec.ssh.is_none())));
             ctx.host = Some(place);
             verbs::run(ctx, command).await
         }

@@ -13,7 +13,7 @@ use swarm_state::screen::printable;
 use super::connect::SLOW_TIMEOUT;
 use super::context::ClientContext;
 use crate::error::Result;
-use crate::out::{for_hosts, host};
+use crate::out::{for_hosts, host_with_files};
 use crate::protocol::{Call, Report, ReportParams};
 use crate::shell::quote_path;
 
@@ -154,7 +154,7 @@ pub(super) fn worktree(report: &Report) -> Vec<String> {
         .then(|| "  keep:   copy the ignored files that you need; they are in no commit".to_owned());
     let (name, branch) = (&report.name, &worktree.branch);
     let look = format!("  look:   swarm ralph diff {name}");
-    let mut lines = match host() {
+    let mut lines = match host_with_files() {
         None => vec![
             format!("worktree: {path} (branch {branch}); commit the uncommitted work, then merge:"),
             look,
@@ -181,7 +181,7 @@ pub(super) fn last_work(report: &Report, branch: &str) -> String {
 /// The command that merges a branch or a snapshot of the worker. From a host, it comes into the repository of the
 /// current directory.
 pub(super) fn merge_command(name: &str, repo: &Path, work: &str) -> String {
-    match host() {
+    match host_with_files() {
         None => format!("git -C {} merge {work}", quote_path(repo)),
         Some(host) => {
             let fetched =

@@ -21,7 +21,7 @@ use crate::client::report::merge_command;
 use crate::client::verbs::ls::list;
 use crate::client::worker::{brief_cause, is_loop, situation};
 use crate::error::{Error, ErrorCode, Result};
-use crate::out::{CommandResult, Out, for_hosts, host};
+use crate::out::{CommandResult, Out, for_hosts, host_with_files};
 use crate::protocol::{Call, Empty, LookedParams, MorningParams, MorningView, WorkerView, WorkerWork};
 use crate::shell::quote_path;
 
@@ -119,7 +119,7 @@ fn next(worker: &WorkerView, unmerged: Option<UnmergedWork>) -> Option<String> {
             Some(format!("to commit and merge its work: swarm report {name}"))
         }
         (Status::Done, Some(tree), Some(work)) if work.uncommitted > 0 => {
-            let place = host().map(|host| format!("on {host}, ")).unwrap_or_default();
+            let place = host_with_files().map(|host| format!("on {host}, ")).unwrap_or_default();
             Some(format!("to see its work: {place}git -C {} status", quote_path(&tree.path)))
         }
         (Status::Done, Some(tree), Some(_)) => Some(merge_command(name, &tree.base_repo, &tree.branch)),
