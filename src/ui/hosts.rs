@@ -79,8 +79,3 @@ fn report(listing: &HostListing, place: &Place, events: &UnboundedSender<UiEvent
 pub(super) fn qualified(worker: WorkerView) -> WorkerView {
     WorkerView { name: full_name(&worker), ..worker }
 }
-
-/// The name on the worker's own machine.
-pub(super) fn short_name(name: &str) -> &str {
-    name.rsplit_once('/').map_or(name, |(_, name)| name)
-}

@@ -12,10 +12,11 @@ use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
-use super::hosts::{self, qualified, short_name};
+use super::hosts::{self, qualified};
 use super::messages::{UiEffect, UiEvent};
 use super::model::Panel;
 use crate::client::connect::{self, Client, QUICK_TIMEOUT, SLOW_TIMEOUT};
+use crate::client::worker::short_name;
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::protocol::{

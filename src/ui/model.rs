@@ -10,9 +10,8 @@ use swarm_state::attention::Attention;
 use swarm_state::host::HostName;
 use swarm_state::model::Status;
 
-use super::hosts::short_name;
 use super::line_edit::LineEdit;
-use crate::client::worker::{age, brief_cause, is_loop};
+use crate::client::worker::{age, brief_cause, is_loop, short_name};
 use crate::protocol::{Report, WorkerView};
 
 /// The fewest columns that have room for the list and a panel.
