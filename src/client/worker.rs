@@ -16,6 +16,11 @@ pub(crate) fn full_name(worker: &WorkerView) -> String {
     }
 }
 
+/// The name on the worker's own machine: `fix` for `gpu1/fix`.
+pub(crate) fn short_name(name: &str) -> &str {
+    name.rsplit_once('/').map_or(name, |(_, name)| name)
+}
+
 /// Whether `worker` is a loop.
 pub(crate) fn is_loop(worker: &WorkerView) -> bool {
     worker.metadata().is_loop

@@ -162,7 +162,7 @@ impl SshProcess {
 }
 
 /// How long a client waits for its turn. It then connects at the same time as others.
-const TURN_TIMEOUT: Duration = Duration::from_secs(5);
+const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Waits while another client connects again to the host. Its connection is then shared, which costs far less than one
 /// for each client. The turn lasts until the result is dropped.

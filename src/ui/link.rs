@@ -14,8 +14,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::hosts::{self, qualified};
 use super::messages::{UiEffect, UiEvent};
-use super::model::{Panel, short_name};
+use super::model::Panel;
 use crate::client::connect::{self, Client, QUICK_TIMEOUT, SLOW_TIMEOUT};
+use crate::client::worker::short_name;
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::protocol::{

@@ -10,10 +10,9 @@ use swarm_state::model::Status;
 use swarm_state::screen::printable;
 use unicode_width::UnicodeWidthStr;
 
-use super::model::short_name;
 use super::model::{LinkState, Row, UiModel};
 use super::style::of_group;
-use crate::client::worker::{brief_cause, is_loop, iteration};
+use crate::client::worker::{brief_cause, is_loop, iteration, short_name};
 use crate::out::{fit, fit_middle};
 use crate::protocol::WorkerView;
 use crate::shell::join;

@@ -11,7 +11,7 @@ use swarm_state::host::HostName;
 use swarm_state::model::Status;
 
 use super::line_edit::LineEdit;
-use crate::client::worker::{age, brief_cause, is_loop};
+use crate::client::worker::{age, brief_cause, is_loop, short_name};
 use crate::protocol::{Report, WorkerView};
 
 /// The fewest columns that have room for the list and a panel.
@@ -296,9 +296,4 @@ fn sort(group: Attention, workers: &mut [&WorkerView]) {
             workers.sort_by_key(|worker| std::cmp::Reverse(since(worker)));
         }
     }
-}
-
-/// The name on the worker's own machine.
-pub(super) fn short_name(name: &str) -> &str {
-    name.rsplit_once('/').map_or(name, |(_, name)| name)
 }

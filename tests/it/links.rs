@@ -180,11 +180,24 @@ struct Running {
     follower: Follower,
 }
 
-/// Starts the verbs on both hosts and waits until each host has all requests and has carried out none.
-fn hold(hosts: &Hosts, both: [&Host; 2], phase: &str) -> Vec<Running> {
+impl Running {
+    /// The verb ends as its kind does after a cut.
+    fn assert_cut(&mut self, hosts: &Hosts) {
+        let code = self.follower.wait(&hosts.world);
+        let wanted: &[i32] = match self.cut {
+            Cut::Repeats => &[0],
+            Cut::Refused => &[1, 2],
+            Cut::Fails => &[6],
+        };
+        assert!(wanted.contains(&code), "{}: {code}: {}", self.line, self.follower.output());
+    }
+}
+
+/// Starts the verbs on these hosts and waits until each host has all requests and has carried out none.
+fn hold(hosts: &Hosts, both: &[&Host], phase: &str) -> Vec<Running> {
     let mut running = vec![];
     let mut counts = vec![];
-    for host in both {
+    for host in both.iter().copied() {
         fs::write(host.dir.join("hold"), "").unwrap();
         let verbs = verbs(host, phase);
         counts.push(verbs.len());
@@ -192,7 +205,7 @@ fn hold(hosts: &Hosts, both: [&Host; 2], phase: &str) -> Vec<Running> {
             running.push(Running { line: words.join(" "), cut, follower: hosts.world.follow(&words) });
         }
     }
-    for (host, count) in both.into_iter().zip(counts) {
+    for (host, count) in both.iter().zip(counts) {
         let held = || fs::read_dir(host.dir.join("held")).unwrap().count();
         hosts.world.until("the host has all requests", || (held() == count).then_some(()));
     }
@@ -315,18 +328,12 @@ fn no_verb_hangs_or_acts_twice_over_links_that_are_cut_or_stall() {
         following.assert_follow(&hosts, host, "zero", 1);
     }
 
-    // The links are cut. The hosts have the requests and carry them out.
-    let mut running = hold(&hosts, both, "c");
-    both.iter().for_each(|host| host.cut(&hosts.world));
-    both.into_iter().for_each(carry_out);
-    for Running { line, cut, follower } in &mut running {
-        let code = follower.wait(&hosts.world);
-        let wanted: &[i32] = match cut {
-            Cut::Repeats => &[0],
-            Cut::Refused => &[1, 2],
-            Cut::Fails => &[6],
-        };
-        assert!(wanted.contains(&code), "{line}: {code}: {}", follower.output());
+    // A link is cut. The host has the requests and carries them out.
+    for host in both {
+        let mut running = hold(&hosts, &[host], "c");
+        host.cut(&hosts.world);
+        carry_out(host);
+        running.iter_mut().for_each(|verb| verb.assert_cut(&hosts));
     }
     for (host, following) in both.into_iter().zip(&mut following) {
         assert_done_once(&hosts, host, "c");
@@ -334,7 +341,7 @@ fn no_verb_hangs_or_acts_twice_over_links_that_are_cut_or_stall() {
     }
 
     // The links stall: the hosts carry out the requests, and no answer arrives.
-    let mut running = hold(&hosts, both, "s");
+    let mut running = hold(&hosts, &both, "s");
     both.iter().for_each(|host| host.network.stall());
     both.into_iter().for_each(carry_out);
     let start = Instant::now();
