@@ -401,6 +401,26 @@ fn loop_of_an_ended_job_is_lost_until_it_is_submitted_again() {
 }
 
 #[test]
+fn start_on_another_node_ends_the_agents_of_an_earlier_one() {
+    let lab = Lab::new();
+    lab.spawn_loop("l", 1);
+    let mut job = lab.start(11, 0);
+    lab.until_log(&["start"]);
+    lab.until_status("l", "running");
+    let agent = u32::try_from(lab.status("l")["pid"].as_u64().unwrap()).unwrap();
+    // A node without a link to Slurm goes on while the job starts elsewhere.
+    let lock = lab.dir("l").join("daemon.lock");
+    fs::write(lock.with_extension("new"), "4242\nhost=node9\nboot=b9\npids=1\njob=11\nrestarts=1\n").unwrap();
+    fs::rename(lock.with_extension("new"), &lock).unwrap();
+    assert_eq!(job.wait(&lab.world), 3);
+    job.says("belongs to the daemon on node9");
+    assert!(!is_alive(agent));
+    let view = fs::read_to_string(lab.dir("l").join("view.json")).unwrap();
+    assert!(view.contains("\"closed\":false"), "the later start writes it: {view}");
+    lab.until_nothing_runs("l");
+}
+
+#[test]
 fn paused_loop_leaves_its_node_without_a_requeue() {
     let lab = Lab::new();
     lab.spawn_loop("l", 1);
@@ -437,7 +457,10 @@ fn job_without_its_directory_ends_with_the_reason() {
     let spawn = ["spawn", "--on", "lab", "--name", "p", "--cwd", cwd.to_str().unwrap(), "--", "cat"];
     let _ = lab.world.swarm(&spawn).ok();
     fs::remove_dir(&cwd).unwrap();
+    let mut wait = lab.world.follow(&["wait", "lab/p"]);
     assert_eq!(lab.start(12, 0).wait(&lab.world), 1);
+    assert_eq!(wait.wait(&lab.world), 1);
+    wait.says("worker 'p' failed");
     lab.set(12, "FAILED|NonZeroExitCode|node1");
     let status = lab.status("p");
     assert_eq!(status["status"], "failed");
