@@ -34,6 +34,9 @@ const DAEMON_TIMEOUT: Duration = Duration::from_secs(8);
 /// The delay between two attempts to reach the daemon of a job.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 
+/// How long the daemon that another command has started for a directory may take to end.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// How often a call is sent to a daemon that ends before its answer.
 const MAX_ATTEMPTS: usize = 10;
 
@@ -185,13 +188,17 @@ impl Workers {
 
     /// Passes a call on to the worker's daemon. A daemon that another client has started may just end.
     async fn forward(&self, links: &mut WorkerLinks, mut facts: JobFacts, call: &Call) -> Result<Value> {
-        let mut attempts = 1;
+        let (mut attempts, is_clean) = (1, matches!(call, Call::Clean(_)));
         loop {
             match self.forward_once(links, &facts, call).await {
                 Err(error)
                     if error.code == ErrorCode::NoDaemon
-                        && call.is_repeatable()
+                        && (call.is_repeatable() || is_clean)
                         && attempts < MAX_ATTEMPTS => {}
+                // The daemon that ended has deleted it.
+                Err(error) if error.code == ErrorCode::NotFound && is_clean && attempts > 1 => {
+                    return json(&Forgotten::default());
+                }
                 answer => return answer,
             }
             attempts += 1;
@@ -253,8 +260,13 @@ impl Workers {
         }
         let paths = &facts.dir.paths;
         let place = Place::from(paths);
-        if let Some(client) = connect::connect_existing(&place).await? {
-            return Ok(WorkerLink { client, temporary: None });
+        let deadline = Instant::now() + END_TIMEOUT;
+        while let Some(client) = connect::connect_existing(&place).await? {
+            // The daemon of an earlier command usually ends.
+            if Instant::now() >= deadline {
+                return Ok(WorkerLink { client, temporary: None });
+            }
+            sleep(RETRY_DELAY).await;
         }
         let worker = facts.worker();
         if !worker.status.is_finished() {
