@@ -68,7 +68,8 @@ impl HostListing {
             .map(|name| WorkerHost { name: name.clone(), silent_for: silent_for.clone() });
         let mark = |mut worker: WorkerView| {
             worker.host.clone_from(&host);
-            if let Some(silent_for) = &silent_for {
+            // A worker that has ended does not change while its host is away.
+            if let Some(silent_for) = silent_for.as_ref().filter(|_| !worker.status.is_finished()) {
                 worker.status = Status::Unreachable;
                 worker.cause = None;
                 worker.reason = Some(silent_for.clone());

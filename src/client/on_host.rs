@@ -69,6 +69,10 @@ pub(super) async fn run(ctx: &mut ClientContext, command: Command, on: &OnHost) 
 
 /// Carries out a command for workers of several hosts, one host after the other, and returns the highest exit status.
 async fn run_each(ctx: &mut ClientContext, command: &Command, hosts: &NamedHosts) -> CommandResult {
+    // An unknown host is an error before the first worker is changed.
+    for host in hosts.iter().flatten() {
+        named_place(ctx, host)?;
+    }
     let mut status = 0;
     let mut done = BTreeSet::new();
     for host in hosts.iter().filter(|host| done.insert(*host)) {

@@ -1,9 +1,11 @@
 //! Finds damaged files, and files, panes and branches that belong to no worker.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::Value;
 use swarm_state::model::WorkerName;
 use swarm_state::notice::counted;
 use swarm_state::removal::Losses;
@@ -143,6 +145,7 @@ pub(super) async fn branches(observed: &Observed) -> Vec<Check> {
             known.insert(worktree.branch.clone());
         }
     }
+    known.extend(branches_of_jobs(observed));
     places.extend(std::env::current_dir().ok());
     let mut found: Vec<git::Leftover> = vec![];
     for place in places.iter().filter(|place| place.is_dir()).take(MAX_REPOS) {
@@ -157,6 +160,24 @@ pub(super) async fn branches(observed: &Observed) -> Vec<Check> {
         checks.push(asked.unwrap_or_else(|_| Err(Error::invalid("git does not respond"))));
     }
     checks.into_iter().zip(&found).map(|(check, found)| check.unwrap_or_else(|_| unknown(found))).collect()
+}
+
+/// The branches of the workers that are jobs of Slurm. Each has a directory of its own, `slurm/HOST/NAME`.
+fn branches_of_jobs(observed: &Observed) -> Vec<String> {
+    let below = |dir: PathBuf| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut branches = vec![];
+    for dir in below(observed.paths.slurm_dir()).flat_map(below) {
+        branches.extend(dir.file_name().map(|name| format!("swarm/{}", name.to_string_lossy())));
+        // Such a file names a worktree only below the member `worktree`.
+        for file in ["spawn.json", "view.json"] {
+            let text = fs::read_to_string(dir.join(file)).unwrap_or_default();
+            let value: Value = serde_json::from_str(&text).unwrap_or_default();
+            let branch =
+                value.pointer("/worktree/branch").or_else(|| value.pointer("/worker/worktree/branch"));
+            branches.extend(branch.and_then(Value::as_str).map(str::to_owned));
+        }
+    }
+    branches
 }
 
 /// The fix for a branch or a worktree without a worker. Never suggests what git would refuse or what deletes work.

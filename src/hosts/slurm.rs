@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::paths::own_program;
 
 /// How long a short program may take.
-const PROGRAM_TIMEOUT: Duration = Duration::from_secs(20);
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs a program to its end.
 async fn output(program: &str, args: &[String]) -> Result<Output> {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use swarm_state::host::ssh_options;
+use swarm_state::model::WorkerName;
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -14,6 +15,9 @@ use super::{Place, RemoteHost, ssh};
 use crate::error::{Error, Result};
 use crate::git::PUSHED_BRANCH;
 use crate::shell::{join, quote};
+
+/// How many digits of its first commit the name of a repository on a host has.
+const FIRST_COMMIT_DIGITS: usize = 12;
 
 /// How long a transfer may take.
 pub(super) const TRANSFER_TIMEOUT: Duration = Duration::from_secs(600);
@@ -31,10 +35,18 @@ pwd -P"#;
 /// # Errors
 /// When `dir` is in no repository, when the host has another branch of this name, or when the transfer fails.
 pub(crate) async fn push(place: &Place, host: &RemoteHost, dir: &Path, branch: &str) -> Result<PathBuf> {
-    let top = git(place, dir, &["rev-parse", "--show-toplevel"]).await?;
-    let first = git(place, dir, &["rev-list", "--max-parents=0", "HEAD"]).await?;
+    let top = git(place, dir, &["rev-parse", "--show-toplevel"]).await.map_err(|_| {
+        let message = format!("'{}' is in no git repository, and only commits are sent", dir.display());
+        Error::invalid(message).hint("run it in the repository, or omit --worktree")
+    })?;
+    let first = git(place, dir, &["rev-list", "--max-parents=0", "HEAD"]).await;
+    let first = first.map_err(|_| {
+        let message = format!("the repository '{top}' has no commit, and only commits are sent");
+        Error::invalid(message).hint("make a commit first")
+    })?;
     // The first commit tells repositories of the same name apart.
-    let id: String = first.lines().next_back().unwrap_or_default().chars().take(12).collect();
+    let id: String =
+        first.lines().next_back().unwrap_or_default().chars().take(FIRST_COMMIT_DIGITS).collect();
     let is_name_char = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
     let name =
         Path::new(&top).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -58,11 +70,21 @@ pub(crate) async fn fetch(
     place: &Place,
     host: &RemoteHost,
     dir: &Path,
-    repo: &Path,
-    branch: &str,
+    name: &WorkerName,
+    (repo, branch): (&Path, &str),
 ) -> Result<()> {
+    let stem = repo.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    // Code that was sent carries the first commit of its repository in the name.
+    if let Some((_, id)) = stem.rsplit_once('-').filter(|(_, id)| id.len() == FIRST_COMMIT_DIGITS)
+        && git(place, dir, &["cat-file", "-e", &format!("{id}^{{commit}}")]).await.is_err()
+    {
+        let message = format!("the repository of '{}' does not have the code of '{name}'", dir.display());
+        return Err(
+            Error::invalid(message).hint("run it in the repository from which the worker was spawned")
+        );
+    }
     let own = format!("refs/heads/{branch}:refs/heads/{branch}");
-    let snapshots = format!("+refs/swarm/*:refs/swarm-hosts/{}/*", host.name);
+    let snapshots = format!("+refs/swarm/{name}/*:refs/swarm-hosts/{}/{name}/*", host.name);
     git(place, dir, &["fetch", "-q", "--no-tags", &url(host, repo), &own, &snapshots]).await.map(drop)
 }
 

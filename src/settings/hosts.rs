@@ -34,7 +34,11 @@ pub(super) fn read(
             Ok(())
         }
         "args" => {
-            args = Some(entry.texts()?);
+            let words = entry.texts()?;
+            if words.iter().any(|word| word.starts_with("--array") || word.starts_with("-a")) {
+                return Err(entry.must_be("arguments of sbatch without --array: a worker is one job"));
+            }
+            args = Some(words);
             Ok(())
         }
         _ => Err(entry.unknown(&KEYS)),

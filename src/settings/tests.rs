@@ -657,6 +657,7 @@ fn hosts_have_a_name_and_a_destination() {
         ("[hosts.a]\nslurm = 'yes'", "must be true or false"),
         ("[hosts.a]\nslurm = true\nargs = '-p agents'", "must be a list of texts"),
         ("[hosts.a]\nslurm = true\nargs = ['-p', 1]", "must be a text"),
+        ("[hosts.a]\nslurm = true\nargs = ['--array=1-3']", "a worker is one job"),
         ("[hosts.a]\nargs = ['-p']", "has args without slurm = true"),
         ("hosts = 'a'", "must be a table"),
     ] {

@@ -150,7 +150,10 @@ pub fn remote_line(command: &str) -> String {
 }
 
 /// The commands that can run on a host.
-const VERBS: [&str; 23] = [
+const VERBS: [&str; 26] = [
+    "hold",
+    "release",
+    "quota",
     "fetch",
     "spawn",
     "loop",

@@ -427,7 +427,9 @@ fn install_copies_checks_and_replaces() {
     assert!(!installed.exists());
     let _ = install(&["--yes"]).ok().says("it is swarm 7.0.0");
     assert_eq!(fs::read(&installed).unwrap(), fs::read(&binary).unwrap());
-    // A program that does not run there replaces nothing.
+    // Neither another program nor one that does not run there replaces it.
+    script(&binary, "echo other 7.0.0");
+    let _ = install(&["--yes"]).code(6).warns("the file is not swarm");
     script(&binary, "exit 3");
     let _ = install(&["--yes"]).code(6).warns("does not run on this host");
     assert!(fs::read_to_string(&installed).unwrap().contains("7.0.0"));
@@ -639,6 +641,18 @@ fn code_travels_by_git_in_both_directions() {
     assert!(logs.contains("file") && !logs.contains("ignored"), "{logs}");
     let _ = swarm(&["fetch", "a/fix"]).ok().says("fetched branch swarm/fix from a");
     let _ = git(&["show", "swarm/fix:file"]).ok().says("from here\nthere");
+    // Neither history nor snapshots come into a repository that has nothing to do with them.
+    let other = hosts.world.path("other");
+    let mut init = hosts.world.command("sh");
+    init.args(["-c", "git init -q \"$1\" && git -C \"$1\" commit -q --allow-empty -m other", "sh"])
+        .arg(&other);
+    let _ = hosts.world.run(init).ok();
+    let mut fetch = hosts.world.command(SWARM);
+    fetch.args(["fetch", "a/fix"]).current_dir(&other);
+    let _ = hosts.world.run(fetch).code(1).warns("does not have the code of 'fix'");
+    let mut outside = hosts.world.command(SWARM);
+    outside.args(["spawn", "--name", "a/x", "--worktree", "--", "true"]).current_dir(hosts.world.path("bin"));
+    let _ = hosts.world.run(outside).code(1).warns("is in no git repository").warns("omit --worktree");
     // The same name again is another branch's history, and nothing is overwritten.
     let _ = hosts.swarm("kill a/fix").ok();
     let _ = git(&["commit", "-q", "--allow-empty", "-m", "more"]).ok();

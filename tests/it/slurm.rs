@@ -352,6 +352,23 @@ fn signal_before_the_time_limit_keeps_the_files_and_repeats_the_iteration() {
 }
 
 #[test]
+fn worktree_of_a_job_belongs_to_its_worker() {
+    let lab = Lab::new();
+    let repo = lab.world.repo("work");
+    let words = ["spawn", "--on", "lab", "--name", "w", "--worktree", "--", "sleep", "600"];
+    let _ = lab.world.swarm(&words).ok();
+    let mut job = lab.start(11, 0);
+    lab.until_status("w", "running");
+    let mut branch = lab.world.command("git");
+    branch.current_dir(repo).args(["branch", "--list", "swarm/w"]);
+    let _ = lab.world.run(branch).ok().says("swarm/w");
+    let doctor = lab.swarm("doctor").out;
+    assert!(doctor.contains("slurm") && !doctor.contains("belongs to no worker"), "{doctor}");
+    let _ = lab.swarm("kill lab/w").ok();
+    let _ = job.wait(&lab.world);
+}
+
+#[test]
 fn lost_node_repeats_the_iteration_and_is_followed() {
     let lab = Lab::new();
     let mut follower = lab.world.follow(&Lab::loop_words("l", 1));

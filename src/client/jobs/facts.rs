@@ -152,9 +152,10 @@ impl JobFacts {
     pub(super) fn not_running(&self) -> Error {
         let (id, name) = (self.id(), &self.dir.name);
         let (message, hint) = match &self.state {
-            JobState::Waiting(reason) => {
-                (format!("job {id} waits in the queue ({reason})"), format!("swarm wait {name} --for ready"))
-            }
+            JobState::Waiting(reason) => (
+                format!("job {id} waits in the queue ({reason})"),
+                format!("wait until it runs (swarm status {name}), or cancel it: swarm kill {name}"),
+            ),
             JobState::Running(_) if !self.view.closed => {
                 (format!("job {id} starts"), format!("swarm status {name}"))
             }
@@ -162,7 +163,11 @@ impl JobFacts {
                 (format!("job {id} is ending"), format!("swarm status {name}"))
             }
             JobState::Ended(word) => {
-                (format!("job {id} has ended ({word})"), format!("swarm ralph resume {name}"))
+                let verb = if self.spawn.ralph.is_some() { "ralph resume" } else { "respawn" };
+                (
+                    format!("job {id} has ended ({word})"),
+                    format!("to submit another job: swarm {verb} {name}"),
+                )
             }
         };
         Error::new(ErrorCode::Unreachable, format!("worker '{name}': {message}")).hint(hint)

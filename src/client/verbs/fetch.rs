@@ -24,7 +24,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Fetch) -> CommandResult {
         return Err(Error::invalid(format!("worker '{}' has no worktree", args.name)).into());
     };
     let dir = std::env::current_dir().map_err(|e| Error::system("cannot use the current directory", e))?;
-    code::fetch(&place, host, &dir, &worktree.base_repo, &worktree.branch).await?;
+    code::fetch(&place, host, &dir, &args.name, (&worktree.base_repo, &worktree.branch)).await?;
     ctx.out.line(&format!("fetched branch {} from {}", worktree.branch, host.name))?;
     Ok(0)
 }

@@ -35,6 +35,7 @@ sum=$( { sha256sum "$new" || shasum -a 256 "$new"; } 2>/dev/null | cut -d' ' -f1
 [ "$sum" = "$1" ] || fail "the copy has another hash than the file"
 chmod 755 "$new"
 found=$("$new" --version) || fail "the copy does not run on this host"
+case $found in "swarm "*) ;; *) fail "the file is not swarm: its --version prints another name";; esac
 [ -z "$2" ] || [ "$found" = "$2" ] || fail "the copy is $found and this is $2; build it again with scripts/package.sh"
 echo "$found"
 mv -f "$new" "$dir/swarm"
