@@ -18,7 +18,7 @@ use crate::remote::Place;
 /// How often a call is sent before it fails.
 const MAX_ATTEMPTS: usize = 5;
 
-/// How long after the end of a connection another one is tried.
+/// How long after the end of a connection another one is tried, and after the first one the call is repeated.
 const LINK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The delay between two attempts to do so.
@@ -27,7 +27,7 @@ const LINK_DELAY: Duration = Duration::from_millis(500);
 /// Makes a call. When the daemon dies before it answers, an idempotent call is sent to the next daemon.
 pub(super) async fn call<T: DeserializeOwned>(place: &Place, request: &Call, limit: Duration) -> Result<T> {
     let mut attempts = 1;
-    let mut lost = None;
+    let (mut lost, mut first_lost) = (None, None);
     loop {
         let answer = match connect::connect(place).await {
             Ok(mut client) => client.call(request, limit).await,
@@ -45,10 +45,12 @@ pub(super) async fn call<T: DeserializeOwned>(place: &Place, request: &Call, lim
             Err(error)
                 if matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Unreachable)
                     && request.is_repeatable()
-                    && attempts < MAX_ATTEMPTS =>
+                    && attempts < MAX_ATTEMPTS
+                    && first_lost.is_none_or(|at: Instant| at.elapsed() < LINK_TIMEOUT) =>
             {
                 attempts += 1;
                 lost = Some(Instant::now());
+                first_lost = first_lost.or(lost);
             }
             answer => return answer,
         }

@@ -6,23 +6,34 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use swarm_state::slurm::{self, JobState, QUEUE_FORMAT, SUBMIT_OPTIONS};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::own_program;
 
-/// How long a short program may take.
-const PROGRAM_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a short program may take: less than the client waits for an answer.
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(7);
 
-/// Runs a program to its end.
-async fn output(program: &str, args: &[String]) -> Result<Output> {
+/// How long a submission may take. One that comes through later ends by itself: its directory names no such job.
+const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The last program that did not end in time: when, and the error. A command asks Slurm several times and waits once.
+static STUCK: Mutex<Option<(Instant, Error)>> = Mutex::new(None);
+
+/// Runs a program to its end. After one that did not end, all fail at once for a while.
+async fn output(program: &str, args: &[String], limit: Duration) -> Result<Output> {
+    let stuck = STUCK.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some((_, error)) = stuck.filter(|(since, _)| since.elapsed() < PROGRAM_TIMEOUT) {
+        return Err(error);
+    }
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut command = tokio::process::Command::from(command);
-    let run = timeout(PROGRAM_TIMEOUT, command.kill_on_drop(true).output()).await;
+    let run = timeout(limit, command.kill_on_drop(true).output()).await;
     let failed = |why: &str| Error::new(ErrorCode::Unreachable, format!("{program}: {why}"));
     match run {
         Ok(Ok(output)) => Ok(output),
@@ -30,7 +41,14 @@ async fn output(program: &str, args: &[String]) -> Result<Output> {
             Err(failed("it is not installed").hint("apt-get install slurm-client"))
         }
         Ok(Err(error)) => Err(failed(&error.to_string())),
-        Err(_) => Err(failed(&format!("it did not end within {} s", PROGRAM_TIMEOUT.as_secs()))),
+        Err(_) => {
+            let error = failed(&format!("it did not end within {} s", limit.as_secs()));
+            let error = error.hint(format!(
+                "check Slurm on the machine that submits: {program} --version, then scontrol ping"
+            ));
+            *STUCK.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), error.clone()));
+            Err(error)
+        }
     }
 }
 
@@ -39,7 +57,7 @@ async fn output(program: &str, args: &[String]) -> Result<Output> {
 /// # Errors
 /// [`ErrorCode::Unreachable`], with the reason that the program printed.
 async fn run(program: &str, args: &[String]) -> Result<String> {
-    let output = output(program, args).await?;
+    let output = output(program, args, PROGRAM_TIMEOUT).await?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
@@ -85,7 +103,7 @@ pub(crate) async fn submit(name: &str, dir: &Path, script: &Path, args: &[String
     words.push("--chdir=/".to_owned());
     words.extend_from_slice(args);
     words.push(script.display().to_string());
-    let output = output("sbatch", &words).await?;
+    let output = output("sbatch", &words, SUBMIT_TIMEOUT).await?;
     let id = slurm::submitted_id(&String::from_utf8_lossy(&output.stdout));
     if let (true, Some(id)) = (output.status.success(), id) {
         return Ok(id);

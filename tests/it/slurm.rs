@@ -29,7 +29,9 @@ echo "$id;cluster""#,
     ),
     (
         "squeue",
-        r#"if [ -e "$S/down" ]; then
+        r#"echo >>"$S/squeue.log"
+[ ! -e "$S/hang" ] || exec sleep 60
+if [ -e "$S/down" ]; then
     echo "slurm_load_jobs error: Unable to contact slurm controller (connect failure)" >&2
     exit 1
 fi
@@ -349,6 +351,19 @@ fn signal_before_the_time_limit_keeps_the_files_and_repeats_the_iteration() {
     let kept = lab.world.run(show).ok().out;
     let kept: Vec<&str> = kept.lines().map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!(kept, ["start", "end", "start"]);
+}
+
+#[test]
+fn slurm_that_hangs_is_waited_for_once() {
+    let lab = Lab::new();
+    let _ = lab.spawn("w", "true").ok();
+    let log = lab.state.join("squeue.log");
+    fs::write(lab.state.join("hang"), "").unwrap();
+    fs::write(&log, "").unwrap();
+    let _ = lab.swarm("ls --on lab").ok().says("unreachable").warns("squeue: it did not end within 7 s");
+    assert_eq!(lab.world.lines("slurm-state/squeue.log").len(), 1);
+    fs::remove_file(lab.state.join("hang")).unwrap();
+    lab.until_status("w", "starting");
 }
 
 #[test]
