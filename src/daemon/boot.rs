@@ -234,11 +234,10 @@ impl Supervisor {
 
     /// Resumes a loop that the last shutdown paused, or whose tmux server went away while no daemon ran, if the
     /// settings request it.
-    fn resume_after_shutdown(&mut self, name: &WorkerName, was_lost: bool) {
-        let Some(slot) = self.slots.get(name).filter(|slot| self.resumes_after_shutdown && slot.reconciled)
-        else {
-            return;
-        };
+    pub(crate) fn resume_after_shutdown(&mut self, name: &WorkerName, was_lost: bool) {
+        let may_resume =
+            |slot: &&Slot| self.resumes_after_shutdown && slot.reconciled && !slot.resume_when_over;
+        let Some(slot) = self.slots.get(name).filter(may_resume) else { return };
         let is_lost = *slot.engine.phase() == Phase::Lost && !was_lost;
         let paused = slot.engine.ralph().and_then(|ralph| ralph.paused);
         if views::paused_by_shutdown(slot) || is_lost && paused.is_none() {
@@ -290,6 +289,7 @@ impl Supervisor {
                 // Processes of the run are still being ended. Nothing else may start before they are gone.
                 tracing::info!(worker = %name, ?seen, "the run is ending");
                 exit::watch(&context, pane);
+                slot.resume_when_over = true;
                 if needs_server {
                     self.step(name, Event::Reachable(false));
                 }

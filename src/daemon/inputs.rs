@@ -150,7 +150,7 @@ impl Supervisor {
             RunReport::Prompt(run, Ok(PromptOutcome::Accepted)) => Event::PromptSent(run),
             RunReport::Prompt(run, Ok(PromptOutcome::Blocked(dialog))) => Event::PromptBlocked(run, dialog),
             RunReport::Prompt(run, Err(error)) => Event::PromptFailed(run, error.message),
-            RunReport::Event(event) => event,
+            RunReport::Event(event) => return self.step_of_run(name, event),
             RunReport::Judged(run, verdict) => {
                 if slot.pane.as_ref().is_some_and(|p| p.run == run) {
                     slot.pane = None;
@@ -167,6 +167,16 @@ impl Supervisor {
             }
         };
         self.step(name, event);
+    }
+
+    /// Steps a worker by what happened to its run. If the run was ending when this daemon started, the loop is resumed
+    /// after a shutdown only now: it may turn out to be lost, which ends a resume.
+    fn step_of_run(&mut self, name: &WorkerName, event: Event) {
+        self.step(name, event);
+        let Some(slot) = self.slots.get_mut(name) else { return };
+        if std::mem::take(&mut slot.resume_when_over) {
+            self.resume_after_shutdown(name, false);
+        }
     }
 
     fn pause_all(&mut self) {

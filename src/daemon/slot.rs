@@ -93,6 +93,8 @@ pub(crate) struct Slot {
     pub(crate) start: Start,
     /// False until the saved state was compared with the panes of its tmux server.
     pub(crate) reconciled: bool,
+    /// The run was ending when this daemon started, and the settings may resume the loop once it is over.
+    pub(crate) resume_when_over: bool,
     /// The machine of its current run, if that is not this one. Set until the worker is reconciled.
     pub(crate) elsewhere: Option<MachineId>,
     pub(crate) busy: BusyList,
@@ -158,6 +160,7 @@ impl Slot {
             saving: Saving::default(),
             start: Start::Settled,
             reconciled: true,
+            resume_when_over: false,
             elsewhere: None,
             busy: BusyList::default(),
             waiting: Waiting::default(),
