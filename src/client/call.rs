@@ -18,7 +18,8 @@ use crate::remote::Place;
 /// How often a call is sent before it fails.
 const MAX_ATTEMPTS: usize = 5;
 
-/// How long after the end of a connection another one is tried, and after the first one the call is repeated.
+/// How long after the end of a connection another one is tried. A call is sent a second time in any case, and once more
+/// only within this time after the first end.
 const LINK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The delay between two attempts to do so.

@@ -172,7 +172,7 @@ pub(super) fn worktree(report: &Report) -> Vec<String> {
     for_hosts(&lines)
 }
 
-/// The ref with all work of a loop, also what is in no commit; the branch if there is no snapshot.
+/// The snapshot with all work of a loop, including uncommitted files; the branch if there is none.
 pub(super) fn last_work(report: &Report, branch: &str) -> String {
     let last = report.iterations.iter().rev().find(|it| it.commit.is_some());
     last.map_or_else(|| branch.to_owned(), |it| format!("{}/{}", report.snapshots, it.iteration))

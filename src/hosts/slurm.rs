@@ -18,7 +18,7 @@ use crate::paths::own_program;
 /// How long a short program may take: less than the client waits for an answer.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(7);
 
-/// How long a submission may take. One that comes through later ends by itself: its directory names no such job.
+/// How long a submission may take. A job that is submitted after that ends by itself: its directory does not name it.
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The last program that did not end in time: when, and the error. A command asks Slurm several times and waits once.
