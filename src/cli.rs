@@ -341,10 +341,10 @@ impl Cli {
     /// # Errors
     /// The error, help or version of clap.
     pub fn from_words(words: &[OsString]) -> Result<Self, clap::Error> {
-        let command = on::with_hosts(with_negative_values(Self::command()));
-        let matches = command.clone().try_get_matches_from(words)?;
+        let mut command = adapted(Self::command());
+        let matches = command.try_get_matches_from_mut(words)?;
         let mut cli = Self::from_arg_matches(&matches)?;
-        cli.named_hosts = on::named_hosts(&Self::command(), &matches);
+        cli.named_hosts = on::named_hosts(&command, &matches);
         if let Command::Send(send) = &mut cli.command {
             cli.named_hosts.extend(send.take_host());
         }
@@ -365,12 +365,13 @@ impl Cli {
     }
 }
 
-fn with_negative_values(command: clap::Command) -> clap::Command {
-    let accept = |arg: clap::Arg| {
+/// Makes the values of all options and arguments accept a negative number, and workers a host.
+fn adapted(command: clap::Command) -> clap::Command {
+    let adapt = |arg: clap::Arg| {
         let takes_value = arg.get_action().takes_values();
-        arg.allow_negative_numbers(takes_value)
+        on::with_host(arg.allow_negative_numbers(takes_value))
     };
-    command.mut_args(accept).mut_subcommands(with_negative_values)
+    command.mut_args(adapt).mut_subcommands(adapted)
 }
 
 /// Rewrites the command line before clap parses it.

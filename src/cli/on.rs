@@ -28,11 +28,9 @@ pub enum OnHost {
     Each(NamedHosts),
 }
 
-/// Makes each argument that is a worker accept `HOST/NAME`.
-pub(super) fn with_hosts(command: clap::Command) -> clap::Command {
-    command
-        .mut_args(|arg| if is_worker(&arg) { arg.value_parser(worker_name) } else { arg })
-        .mut_subcommands(with_hosts)
+/// Makes an argument that is a worker accept `HOST/NAME`.
+pub(super) fn with_host(arg: clap::Arg) -> clap::Arg {
+    if is_worker(&arg) { arg.value_parser(worker_name) } else { arg }
 }
 
 fn is_worker(arg: &clap::Arg) -> bool {
