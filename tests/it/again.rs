@@ -3,12 +3,8 @@
 //! Each story is one command. A dry run counts the crash points that the daemon passes until it has answered; then
 //! the command is given once for each of them, to a daemon that kills itself there.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
+use crate::crash_points::{self, CrashPoint, crash_points};
 use crate::world::{World, is_alive};
-
-/// How many worlds live at once.
-const WORLDS: usize = 8;
 
 /// A command, what has to be there before it, and how many runs of the agent there have been after it.
 struct Story {
@@ -79,7 +75,7 @@ fn walk(story: &Story) {
     let book = World::new();
     let file = book.path("points");
     let (w, _) = tell(story, "SWARM_CRASH_COUNT", file.to_str().unwrap());
-    let points = points(&book);
+    let points = crash_points(&book.lines("points"));
     check(story, &w, "no crash");
     drop(w);
     walk_all(&points, |point| {
@@ -89,32 +85,11 @@ fn walk(story: &Story) {
     });
 }
 
-/// The points in a book, `WORD:N` each.
-fn points(book: &World) -> Vec<String> {
-    let mut seen = std::collections::BTreeMap::<String, usize>::new();
-    let count = |word: String| {
-        let nth = seen.entry(word.clone()).or_default();
-        *nth += 1;
-        format!("{word}:{nth}")
-    };
-    book.lines("points").into_iter().map(count).collect()
-}
-
-/// Does something at each point, several at once; it says whether a daemon died there.
+/// Does something at each point; it returns whether a daemon died there.
 #[track_caller]
-fn walk_all(points: &[String], at: impl Fn(&str) -> bool + Sync) {
-    let (next, deaths) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        for _ in 0..WORLDS {
-            scope.spawn(|| {
-                while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    deaths.fetch_add(usize::from(at(point)), Ordering::Relaxed);
-                }
-            });
-        }
-    });
-    let deaths = deaths.into_inner();
-    assert!(deaths * 2 >= points.len() && deaths > 0, "only {deaths} of {points:?}");
+fn walk_all(points: &[CrashPoint], at: impl Fn(&str) -> bool + Sync) {
+    let deaths = points.len() - crash_points::walk(points, at).len();
+    assert!(deaths * 2 >= points.len() && deaths > 0, "only {deaths} of {}", points.len());
 }
 
 const SPAWN: Story = Story {
@@ -250,7 +225,7 @@ fn a_loop_that_is_followed_ends_well_wherever_its_daemon_dies() {
     };
     let book = World::new();
     run("SWARM_CRASH_COUNT", book.path("points").to_str().unwrap());
-    walk_all(&points(&book), |point| run("SWARM_CRASH_AT", point));
+    walk_all(&crash_points(&book.lines("points")), |point| run("SWARM_CRASH_AT", point));
 }
 
 #[test]

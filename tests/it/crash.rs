@@ -6,17 +6,13 @@
 //! `state.json` and `status` agree, never two agents at once, and no pane, process, run folder, branch or
 //! temporary file is left.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nix::sys::signal::Signal;
 
+use crate::crash_points::{self, CrashPoint, crash_points};
 use crate::world::{SWARM, World, is_alive, signal};
-
-/// How many worlds of one story live at once.
-const WORLDS: usize = 16;
 
 /// One life of the worker `w`: lived, and then checked.
 struct Story {
@@ -393,8 +389,8 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 
 // ---- the walk ----
 
-/// The points of a story, `WORD:N` each, as a dry run passes them.
-fn points(story: &Story) -> Vec<String> {
+/// The points of a story, as a dry run passes them.
+fn points(story: &Story) -> Vec<CrashPoint> {
     let mut world = World::new();
     let book = world.path("points");
     world.set("SWARM_CRASH_COUNT", book.to_str().unwrap());
@@ -403,15 +399,7 @@ fn points(story: &Story) -> Vec<String> {
     (story.live)(&world);
     (story.check)(&world);
     check_left_overs(&world);
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    let words = world.lines("points").into_iter();
-    words
-        .map(|word| {
-            let nth = seen.entry(word.clone()).or_default();
-            *nth += 1;
-            format!("{word}:{nth}")
-        })
-        .collect()
+    crash_points(&world.lines("points"))
 }
 
 /// Tells a story with a daemon that dies at a point; says whether it came there.
@@ -439,25 +427,13 @@ fn tell(story: &Story, point: &str) -> bool {
 #[expect(clippy::print_stderr, reason = "the number of points is for whoever asks with --nocapture")]
 fn walk(name: &str, story: &Story) -> BTreeSet<String> {
     let points = points(story);
-    let next = AtomicUsize::new(0);
-    let passed_by = Mutex::new(vec![]);
-    std::thread::scope(|scope| {
-        for _ in 0..WORLDS {
-            scope.spawn(|| {
-                while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if !tell(story, point) {
-                        passed_by.lock().unwrap().push(point.clone());
-                    }
-                }
-            });
-        }
-    });
-    let passed_by = passed_by.into_inner().unwrap();
+    let passed_by = crash_points::walk(&points, |point| tell(story, point));
+    let passed_by: Vec<&str> = passed_by.iter().map(|point| &*point.at).collect();
     eprintln!("{name}: {} points, not come to: {passed_by:?}", points.len());
     // A look more or less at a screen is a point more or less; most are the same in each telling.
-    assert!(passed_by.len() * 10 <= points.len(), "not come to: {passed_by:?} of {points:?}");
-    let died = points.iter().filter(|point| !passed_by.contains(point));
-    died.filter_map(|point| point.split_once(':')).map(|(word, _)| word.to_owned()).collect()
+    assert!(passed_by.len() * 10 <= points.len(), "not come to: {passed_by:?}");
+    let died = points.iter().filter(|point| !passed_by.contains(&&*point.at));
+    died.flat_map(|point| point.words.clone()).collect()
 }
 
 /// Insists that a walk met these words.

@@ -18,6 +18,7 @@ mod clean_room;
 mod completions;
 mod context;
 mod crash;
+mod crash_points;
 mod crowd;
 mod daemon;
 mod disk;

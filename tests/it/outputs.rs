@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use clap::CommandFactory;
 use nix::sys::signal::Signal;
-use swarm::cli::Cli;
+use swarm::cli::{self, Cli};
 
 use crate::world::{Ran, SWARM, World, signal};
 
@@ -277,11 +277,21 @@ fn ends_well(world: &World, words: &[OsString], patience: Duration) -> bool {
     true
 }
 
+/// Whether the command line's parser refuses these words, and the error can be shown.
+fn is_refused(words: &[OsString]) -> bool {
+    let words = [&[OsString::from("swarm")], words].concat();
+    let Err(error) = Cli::from_words(&words) else { return false };
+    assert_eq!(error.exit_code(), 2, "{words:.200?}");
+    cli::explain(&words, &error).is_some_and(|error| !error.to_string().is_empty())
+        || !error.to_string().is_empty()
+}
+
 /// Gives each argument of one verb each odd value.
 fn hold_arguments(world: &World, words: &[OsString], verb: &clap::Command) {
     let mut patience = PATIENCE;
     for value in odd_values() {
         let operands = operands(words, verb);
+        let mut refusal_shown = false;
         for arg in verb.get_arguments().filter(|arg| arg.get_action().takes_values()) {
             let given = match arg.get_long() {
                 Some(long) => {
@@ -291,6 +301,10 @@ fn hold_arguments(world: &World, words: &[OsString], verb: &clap::Command) {
                 }
                 None => [words, &["--".into(), value.clone()]].concat(),
             };
+            // The parser refuses most values: one process shows how a refusal ends.
+            if is_refused(&given) && std::mem::replace(&mut refusal_shown, true) {
+                continue;
+            }
             if !ends_well(world, &given, patience) {
                 // A verb that waited in vain will wait in vain again.
                 patience = Duration::from_secs(1);
