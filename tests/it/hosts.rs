@@ -205,13 +205,7 @@ impl Drop for Hosts {
             drop(ssh.stdout(Stdio::null()).stderr(Stdio::null()).status());
             // A shared connection may have lost its socket to another one.
             host.signal(Signal::SIGKILL);
-            if let Some(pid) = host.daemon() {
-                signal(pid, Signal::SIGKILL);
-            }
-            let socket = swarm::paths::Paths::new(host.dir.join("swarm")).tmux_socket();
-            let mut tmux = self.world.command("tmux");
-            tmux.arg("-S").arg(socket).arg("kill-server");
-            drop(tmux.stdout(Stdio::null()).stderr(Stdio::null()).status());
+            self.world.end_daemon_of(&host.dir.join("swarm"));
             drop(host.sshd.kill());
             drop(host.sshd.wait());
             // Agents that still run would write into the directory while it is removed.

@@ -292,7 +292,9 @@ fn hold_arguments(world: &World, words: &[OsString], verb: &clap::Command) {
     for value in odd_values() {
         let operands = operands(words, verb);
         let mut refusal_shown = false;
-        for arg in verb.get_arguments().filter(|arg| arg.get_action().takes_values()) {
+        // A name of a tmux socket is a server outside of this world.
+        let stays = |arg: &&clap::Arg| arg.get_action().takes_values() && arg.get_id() != "tmux_socket";
+        for arg in verb.get_arguments().filter(stays) {
             let given = match arg.get_long() {
                 Some(long) => {
                     let mut flag = OsString::from(format!("--{long}="));

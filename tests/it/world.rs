@@ -347,12 +347,48 @@ impl World {
 
     /// The daemon's pid, when one runs.
     pub(crate) fn daemon_pid(&self) -> Option<u32> {
-        let lock = fs::read_to_string(self.swarm_dir().join("daemon.lock")).ok()?;
-        // In another process namespace, the number means another process.
-        let own = fs::read_link("/proc/self/ns/pid").ok()?.display().to_string();
-        let is_own = |line: &str| line.strip_prefix("pids=").is_none_or(|id| own.contains(id));
-        let pid: u32 = lock.lines().next().filter(|_| lock.lines().all(is_own))?.trim().parse().ok()?;
-        is_alive(pid).then_some(pid)
+        daemon_of(&self.swarm_dir())
+    }
+
+    /// Ends the daemon of a directory and its tmux server, and waits until the processes in its panes are gone.
+    pub(crate) fn end_daemon_of(&self, swarm_dir: &Path) {
+        if let Some(pid) = daemon_of(swarm_dir) {
+            signal(pid, nix::sys::signal::Signal::SIGKILL);
+        }
+        let paths = swarm::paths::Paths::new(swarm_dir.to_owned());
+        // A test that failed may leave a server that is stopped and never answers.
+        let tmux = |args: &[&str]| {
+            let mut tmux = self.command("tmux");
+            tmux.arg("-S").arg(paths.tmux_socket()).args(args);
+            run_within(&mut tmux, Duration::from_secs(10)).map(|ran| ran.out).unwrap_or_default()
+        };
+        let mut listed = String::new();
+        if paths.tmux_socket().exists() {
+            listed = tmux(&["list-panes", "-a", "-F", "#{pid} #{pane_pid}"]);
+            tmux(&["kill-server"]);
+        }
+        let pids = |line: &str| line.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>();
+        let gone = |pid: u32, patience: Duration| {
+            let start = Instant::now();
+            while is_alive(pid) && start.elapsed() < patience {
+                std::thread::park_timeout(Duration::from_millis(5));
+            }
+            !is_alive(pid)
+        };
+        // The process in a pane ends its own tree, and writes into this world until then.
+        for pid in listed.lines().filter_map(|line| pids(line).get(1).copied()) {
+            gone(pid, PATIENCE);
+        }
+        // A server waits for ever for a control client that died with words for it under way.
+        if let Some(pid) = listed.lines().find_map(|line| pids(line).first().copied())
+            && !gone(pid, Duration::from_secs(1))
+        {
+            signal(pid, nix::sys::signal::Signal::SIGKILL);
+        }
+        for socket in [paths.socket(), paths.tmux_socket()] {
+            // Under a long directory they lie outside of the world.
+            drop(fs::remove_file(socket));
+        }
     }
 
     /// Starts the daemon.
@@ -439,43 +475,7 @@ static FOLLOWERS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::n
 
 impl Drop for World {
     fn drop(&mut self) {
-        if let Some(pid) = self.daemon_pid() {
-            signal(pid, nix::sys::signal::Signal::SIGKILL);
-        }
-        let paths = swarm::paths::Paths::new(self.swarm_dir());
-        // A test that failed may leave a server that is stopped and never answers.
-        let tmux = |args: &[&str]| {
-            let mut tmux = self.command("tmux");
-            tmux.arg("-S").arg(paths.tmux_socket()).args(args);
-            run_within(&mut tmux, Duration::from_secs(10)).map(|ran| ran.out).unwrap_or_default()
-        };
-        let mut listed = String::new();
-        if paths.tmux_socket().exists() {
-            listed = tmux(&["list-panes", "-a", "-F", "#{pid} #{pane_pid}"]);
-            tmux(&["kill-server"]);
-        }
-        let pids = |line: &str| line.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>();
-        let gone = |pid: u32, patience: Duration| {
-            let start = Instant::now();
-            while is_alive(pid) && start.elapsed() < patience {
-                std::thread::park_timeout(Duration::from_millis(5));
-            }
-            !is_alive(pid)
-        };
-        // The process in a pane ends its own tree, and writes into this world until then.
-        for pid in listed.lines().filter_map(|line| pids(line).get(1).copied()) {
-            gone(pid, PATIENCE);
-        }
-        // A server waits for ever for a control client that died with words for it under way.
-        if let Some(pid) = listed.lines().find_map(|line| pids(line).first().copied())
-            && !gone(pid, Duration::from_secs(1))
-        {
-            signal(pid, nix::sys::signal::Signal::SIGKILL);
-        }
-        for socket in [paths.socket(), paths.tmux_socket()] {
-            // Under a long directory they lie outside of the world.
-            drop(fs::remove_file(socket));
-        }
+        self.end_daemon_of(&self.swarm_dir());
     }
 }
 
@@ -669,6 +669,16 @@ impl Agent {
         }
         text
     }
+}
+
+/// The pid of the daemon of a directory, when one runs.
+fn daemon_of(swarm_dir: &Path) -> Option<u32> {
+    let lock = fs::read_to_string(swarm_dir.join("daemon.lock")).ok()?;
+    // In another process namespace, the number means another process.
+    let own = fs::read_link("/proc/self/ns/pid").ok()?.display().to_string();
+    let is_own = |line: &str| line.strip_prefix("pids=").is_none_or(|id| own.contains(id));
+    let pid: u32 = lock.lines().next().filter(|_| lock.lines().all(is_own))?.trim().parse().ok()?;
+    is_alive(pid).then_some(pid)
 }
 
 /// True while a process lives (a zombie does not).
