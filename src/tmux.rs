@@ -42,6 +42,7 @@ mod window;
 
 pub use attach::AttachPlan;
 pub use handle::Tmux;
+pub(crate) use probe::SERVER_NAME;
 pub use probe::{is_idle_program, is_server_at};
 pub use rows::pane_number;
 pub use server::usable_version;

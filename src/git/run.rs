@@ -235,7 +235,8 @@ async fn finish(child: Child, limit: Duration) -> std::io::Result<GitOutput> {
 
 /// Whether an environment belongs to a process that swarm's git started.
 pub(crate) fn is_below_ours(env: &[Vec<u8>]) -> bool {
-    env.iter().any(|line| line.as_slice() == format!("{}={}", GIT_MARK.0, GIT_MARK.1).as_bytes())
+    let mark = format!("{}={}", GIT_MARK.0, GIT_MARK.1);
+    env.iter().any(|line| line == mark.as_bytes())
 }
 
 /// Kills git and everything it runs (filters, hooks) if nobody waits for it any more.

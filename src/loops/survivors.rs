@@ -121,8 +121,9 @@ impl Survivors {
         let above = procs::ancestors(me);
         let socket = Paths::new(run.root.clone()).tmux_socket();
         let all = procs::all();
-        let servers: Vec<i32> =
-            all.iter().map(|proc| proc.pid).filter(|pid| tmux::is_server_at(*pid, &socket)).collect();
+        let is_server =
+            |proc: &&Proc| proc.comm == tmux::SERVER_NAME && tmux::is_server_at(proc.pid, &socket);
+        let servers: Vec<i32> = all.iter().filter(is_server).map(|proc| proc.pid).collect();
         let mut found = Self::default();
         for proc in all {
             let env = procs::environment(proc.pid);

@@ -47,9 +47,12 @@ pub(super) fn absolute(socket: &Socket) -> PathBuf {
     }
 }
 
+/// The process name of a server, and of its children until they start their program.
+pub(crate) const SERVER_NAME: &str = "tmux: server";
+
 /// Whether a process is the server for this socket.
 pub fn is_server_at(pid: i32, socket: &Path) -> bool {
-    procs::name(pid).is_some_and(|name| name == "tmux: server")
+    procs::name(pid).is_some_and(|name| name == SERVER_NAME)
         && procs::arguments(pid)
             .windows(2)
             .any(|two| two[0] == b"-S" && two[1] == socket.as_os_str().as_bytes())

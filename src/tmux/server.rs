@@ -17,7 +17,7 @@ use super::connection::BrokenConnection;
 use super::empty::EMPTY_CHECK_TIME;
 use super::handle::{Inner, Tmux, lock};
 use super::plain::{self, Words};
-use super::probe::{IDLE_ARGV, KnownServer, ServerProbe, probe};
+use super::probe::{IDLE_ARGV, KnownServer, SERVER_NAME, ServerProbe, probe};
 use super::types::{Health, Socket};
 use super::version::Version;
 use super::{config, quote};
@@ -213,7 +213,7 @@ impl Inner {
     pub(super) fn search(&self) -> Option<KnownServer> {
         let Socket::Path(socket) = &self.options.socket else { return None };
         let (socket, config) = (socket.as_os_str().as_bytes(), self.options.config.as_os_str().as_bytes());
-        let pid = procs::find("tmux: server", &[b"-S", socket, b"-f", config])?;
+        let pid = procs::find(SERVER_NAME, &[b"-S", socket, b"-f", config])?;
         Some(KnownServer { pid, start_time: procs::start_time(pid) })
     }
 
