@@ -73,7 +73,6 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// How following a loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FollowResult {
-    /// The exit status.
     pub(super) code: u8,
     /// The follower was interrupted with Ctrl-C or SIGTERM.
     pub(super) was_interrupted: bool,
@@ -82,7 +81,6 @@ pub(super) struct FollowResult {
 }
 
 impl FollowResult {
-    /// The result with an exit status and nothing else to know.
     fn of(code: u8) -> Self {
         Self { code, was_interrupted: false, daemon_stopped: false }
     }
@@ -163,11 +161,7 @@ impl ProgressLine {
                 }
             }
             FollowInput::Event(FollowEvent::Spent(dollars)) => line.spent(*dollars),
-            FollowInput::Event(_)
-            | FollowInput::Interrupt
-            | FollowInput::HangUp
-            | FollowInput::Quiet
-            | FollowInput::Tick => {}
+            _ => {}
         }
     }
 }
@@ -202,7 +196,7 @@ async fn follow(
             FollowInput::Event(FollowEvent::Notice(notice)) => machine.notice(&notice),
             FollowInput::Event(FollowEvent::Snapshot(snapshot)) => machine.snapshot(&snapshot),
             FollowInput::Event(FollowEvent::Paused(Ok(worker))) => {
-                machine.pause_taken(&worker);
+                machine.view(&worker);
                 vec![]
             }
             FollowInput::Event(FollowEvent::Paused(Err(error))) => {
@@ -229,7 +223,7 @@ async fn follow(
                     wait_for_pause(ctx, &name, asked.take()).await;
                     last_lines(&mut events, options, &say).await?;
                     let code = finish(ctx, end)?;
-                    let (was_interrupted, daemon_stopped) = (machine.asked(), machine.daemon_stopped());
+                    let (was_interrupted, daemon_stopped) = (machine.asked, machine.daemon_stopped);
                     return Ok(FollowResult { code, was_interrupted, daemon_stopped });
                 }
             }
@@ -259,12 +253,10 @@ async fn wait_for_pause(ctx: &ClientContext, name: &str, asked: Option<JoinHandl
 }
 
 fn finish(ctx: &ClientContext, end: FollowEnd) -> CommandResult {
-    match (end.error, end.hint) {
-        (Some(message), Some(hint)) => ctx.out.error(&Error::invalid(message).hint(hint)),
-        (Some(message), None) => ctx.out.error(&Error::invalid(message)),
-        (None, Some(hint)) => ctx.out.hint(&hint),
-        (None, None) => {}
+    if let Some(message) = end.error {
+        ctx.out.error(&Error::invalid(message));
     }
+    end.hint.iter().for_each(|hint| ctx.out.hint(hint));
     Ok(end.code)
 }
 
