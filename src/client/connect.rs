@@ -21,7 +21,8 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::protocol::{Call, DaemonHello, MAX_LINE_BYTES, Notice, RELEASE, Request, Response, VERSION};
-use crate::remote::{Place, ssh};
+use crate::remote::Place;
+use crate::remote::ssh::{self, RemoteFault};
 
 mod lines;
 mod release;
@@ -31,7 +32,7 @@ mod start;
 pub(super) use start::run_in_job;
 
 use lines::{DaemonLines, hello_line, lines_of};
-use remote::{RemoteConnection, RemoteLink};
+use remote::RemoteLink;
 use start::{START_TIMEOUT, UNTIL_EOF, start};
 
 /// How long the daemon may take for an answer from memory.
@@ -77,16 +78,11 @@ enum Peer {
 /// When something listens on the socket and does not answer as a daemon does; [`ErrorCode::Unreachable`].
 pub async fn probe(place: &Place) -> Result<DaemonProbe> {
     match place.host() {
-        Some(host) => Ok(of_remote(remote::open(place, host, false).await?)),
+        Some(host) => {
+            Ok(remote::open(place, host, false).await?.map_or(DaemonProbe::Nobody, DaemonProbe::Ready))
+        }
         None => probe_socket(place).await,
     }
-}
-
-fn of_remote(connection: Option<RemoteConnection>) -> DaemonProbe {
-    let Some(RemoteConnection { lines, writer, link, daemon }) = connection else {
-        return DaemonProbe::Nobody;
-    };
-    DaemonProbe::Ready(Client::new(lines, Box::new(writer), Peer::Remote(Box::new(link)), daemon))
 }
 
 async fn probe_socket(paths: &Paths) -> Result<DaemonProbe> {
@@ -192,10 +188,8 @@ pub async fn connect(place: &Place) -> Result<Client> {
 /// As [`connect`].
 pub async fn connect_or_start(place: &Place) -> Result<(Client, bool)> {
     if let Some(host) = place.host() {
-        return match of_remote(remote::open(place, host, true).await?) {
-            DaemonProbe::Ready(client) => Ok((client, false)),
-            DaemonProbe::Nobody | DaemonProbe::WrongVersion(_) => Err(host.silent("its daemon ends")),
-        };
+        let client = remote::open(place, host, true).await?;
+        return client.map(|client| (client, false)).ok_or_else(|| host.silent("its daemon ends"));
     }
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
@@ -228,10 +222,7 @@ pub async fn connect_or_start(place: &Place) -> Result<(Client, bool)> {
 pub(super) async fn connect_over(place: &Place, relay: std::process::Command) -> Result<Option<Client>> {
     let Some(host) = place.host() else { return Ok(None) };
     let started = ssh::start_process(relay)?;
-    match of_remote(remote::greet(place, host, false, started).await?) {
-        DaemonProbe::Ready(client) => Ok(Some(client)),
-        DaemonProbe::Nobody | DaemonProbe::WrongVersion(_) => Ok(None),
-    }
+    remote::exchange(place, host, false, started).await.map_err(RemoteFault::into_error)
 }
 
 /// Starts a daemon that resumes no loop by itself and ends with its input, which is returned. Connects to it.
