@@ -11,6 +11,7 @@ use swarm_state::host::HostName;
 use swarm_state::model::WorkerName;
 use swarm_state::slurm::JobState;
 
+use crate::client::subscription::unknown_worker;
 use crate::error::{Error, Result};
 use crate::hosts::slurm;
 use crate::out::{CommandResult, Out};
@@ -65,7 +66,7 @@ fn attach(host: &str, name: &str, flags: &[&str]) -> CommandResult {
     let dir = JobDir::new(&paths, &host, &name);
     let attach = async {
         let facts =
-            JobFacts::read(dir, &slurm::queue().await?).ok_or_else(|| JobDir::unknown(name.as_str()))?;
+            JobFacts::read(dir, &slurm::queue().await?).ok_or_else(|| unknown_worker(name.as_str()))?;
         match facts.state {
             JobState::Running(_) if !facts.view.closed => {
                 let words = [&["attach", name.as_str()][..], flags].concat();

@@ -14,7 +14,7 @@ use swarm_state::host::HostName;
 use swarm_state::model::WorkerName;
 use swarm_state::slurm::JobScript;
 
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::files::{read_bounded, write_unsynced};
 use crate::paths::{Paths, own_program, private_dir};
 use crate::protocol::{ResumeParams, SpawnParams, WorkerView};
@@ -202,10 +202,5 @@ impl JobDir {
         let text = String::from_utf8_lossy(&bytes);
         let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
         Some(swarm_state::screen::printable(line.trim_start_matches("swarm: error: ")))
-    }
-
-    /// The error for a worker that does not exist.
-    pub(super) fn unknown(name: &str) -> Error {
-        Error::new(ErrorCode::NotFound, format!("no worker named '{name}'")).hint("swarm ls")
     }
 }

@@ -16,6 +16,7 @@ use tokio::time::{Duration, Instant, sleep, timeout};
 use super::dir::{JobDir, JobView};
 use crate::client::connect::{self, Client, QUICK_TIMEOUT};
 use crate::client::follow;
+use crate::client::subscription::unknown_worker;
 use crate::client::worker::is_loop;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hosts::slurm;
@@ -215,24 +216,24 @@ impl Runner {
     }
 
     /// Writes the view at each change, until the worker has ended or the job has to leave.
-    async fn watch(&mut self, mut client: Client) -> Result<WatchEnd> {
+    async fn watch(&mut self, client: Client) -> Result<WatchEnd> {
+        match self.watch_daemon(client).await {
+            Err(error) if matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Timeout) => {
+                Ok(WatchEnd::DaemonGone)
+            }
+            ended => ended,
+        }
+    }
+
+    async fn watch_daemon(&mut self, mut client: Client) -> Result<WatchEnd> {
         let place = Place::from(&self.dir.paths);
         let Ok(Some(mut stream)) = connect::connect_existing(&place).await else {
             return Ok(WatchEnd::DaemonGone);
         };
         let subscribe = Call::Subscribe(SubscribeParams { worker: Some(self.dir.name.clone()), since: None });
-        let snapshot: Snapshot = match stream.call(&subscribe, QUICK_TIMEOUT).await {
-            Ok(snapshot) => snapshot,
-            Err(error) if is_gone(&error) => return Ok(WatchEnd::DaemonGone),
-            Err(error) => return Err(error),
-        };
-        let mut seq = snapshot.seq;
+        let Snapshot { mut seq, .. } = stream.call(&subscribe, QUICK_TIMEOUT).await?;
         loop {
-            let worker: WorkerView = match client.call(&Call::Status(self.named()), QUICK_TIMEOUT).await {
-                Ok(worker) => worker,
-                Err(error) if is_gone(&error) => return Ok(WatchEnd::DaemonGone),
-                Err(error) => return Err(error),
-            };
+            let worker: WorkerView = client.call(&Call::Status(self.named()), QUICK_TIMEOUT).await?;
             let is_finished = worker.status.is_finished();
             self.record(seq, worker)?;
             if is_finished {
@@ -346,7 +347,7 @@ async fn carry_out(step: FirstStep, client: &mut Client, dir: &JobDir, id: &str)
     let name = dir.name.clone();
     match step {
         FirstStep::Spawn => {
-            let params = dir.spawn().ok_or_else(|| JobDir::unknown(&name))?;
+            let params = dir.spawn().ok_or_else(|| unknown_worker(&name))?;
             let spawned: Spawned = client.call(&Call::Spawn(Box::new(params)), SPAWN_TIMEOUT).await?;
             return Ok(spawned.warnings);
         }
@@ -356,7 +357,8 @@ async fn carry_out(step: FirstStep, client: &mut Client, dir: &JobDir, id: &str)
             dir.set_resume(None)?;
         }
         FirstStep::Respawn => {
-            let request = Some(format!("{id}-{}", restarts()));
+            let restarts = std::env::var("SLURM_RESTART_COUNT").unwrap_or_else(|_| "0".to_owned());
+            let request = Some(format!("{id}-{restarts}"));
             let params = RespawnParams { name, clean_first: false, discard_ignored: false, request };
             let spawned: Spawned = client.call(&Call::Respawn(params), SPAWN_TIMEOUT).await?;
             return Ok(spawned.warnings);
@@ -380,13 +382,4 @@ fn status_of(worker: &WorkerView) -> u8 {
 
 fn pause_of(worker: &WorkerView) -> Option<PauseBy> {
     serde_json::from_value(worker.metadata().paused_by?.into()).ok()
-}
-
-fn is_gone(error: &Error) -> bool {
-    matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Timeout)
-}
-
-/// How often Slurm has started this job again.
-fn restarts() -> String {
-    std::env::var("SLURM_RESTART_COUNT").unwrap_or_else(|_| "0".to_owned())
 }

@@ -6,6 +6,7 @@ use swarm_state::model::{LoopStatus, Status, WorkerName};
 use super::dir::{JobDir, SubmittedJob};
 use super::facts::JobFacts;
 use super::workers::Workers;
+use crate::client::subscription::unknown_worker;
 use crate::client::worker::{is_loop, loop_status};
 use crate::error::{Error, ErrorCode, Result};
 use crate::hosts::slurm;
@@ -44,7 +45,7 @@ impl Workers {
             return Err(gone.err().unwrap_or(error));
         }
         let queue = slurm::queue().await.unwrap_or_default();
-        let facts = JobFacts::read(dir, &queue).ok_or_else(|| JobDir::unknown(name.as_str()))?;
+        let facts = JobFacts::read(dir, &queue).ok_or_else(|| unknown_worker(name.as_str()))?;
         Ok(spawned(&facts))
     }
 

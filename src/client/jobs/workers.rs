@@ -17,6 +17,8 @@ use tokio::time::{Duration, Instant, sleep};
 use super::dir::JobDir;
 use super::facts::JobFacts;
 use crate::client::connect::{self, Client, QUICK_TIMEOUT};
+use crate::client::pages::is_disconnected;
+use crate::client::subscription::unknown_worker;
 use crate::client::worker::is_loop;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hosts::slurm;
@@ -109,9 +111,9 @@ impl Workers {
         let known = WorkerName::new(name).map_err(|e| Error::invalid(e.to_string()))?;
         let dir = self.dir(&known);
         if dir.spawn().is_none() {
-            return Err(JobDir::unknown(name));
+            return Err(unknown_worker(name));
         }
-        JobFacts::read(dir, &slurm::queue().await?).ok_or_else(|| JobDir::unknown(name))
+        JobFacts::read(dir, &slurm::queue().await?).ok_or_else(|| unknown_worker(name))
     }
 
     /// Lists the workers. Without an answer of Slurm, the state of those that have not ended is unknown.
@@ -144,7 +146,7 @@ impl Workers {
             && !changes_job(call)
         {
             match link.client.call(call, FORWARD_TIMEOUT).await {
-                Err(error) if is_gone(&error) => links.drop_link(name).await,
+                Err(error) if is_disconnected(&error) => links.drop_link(name).await,
                 answer => return self.own_times(name, call, answer?),
             }
         }
@@ -218,7 +220,7 @@ impl Workers {
         let answer = link.client.call(call, FORWARD_TIMEOUT).await;
         if link.temporary.is_some() && may_start {
             link.close().await;
-        } else if !answer.as_ref().is_err_and(is_gone) {
+        } else if !answer.as_ref().is_err_and(is_disconnected) {
             links.0.insert(name, link);
         }
         answer
@@ -353,11 +355,6 @@ fn only_reads(call: &Call) -> bool {
 /// Whether a call is for the job too, and not only for its daemon.
 fn changes_job(call: &Call) -> bool {
     matches!(call, Call::Kill(_) | Call::Clean(_) | Call::RalphResume(_) | Call::Respawn(_))
-}
-
-/// Whether the daemon of a connection is gone.
-fn is_gone(error: &Error) -> bool {
-    matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Unreachable)
 }
 
 pub(super) fn json(value: &impl serde::Serialize) -> Result<Value> {
