@@ -18,11 +18,12 @@ use crate::protocol::{Report, WorkerView};
 const MIN_WIDE_COLUMNS: u16 = 72;
 
 /// The pages of the panel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Panel {
     /// Why the worker is in its state.
     Why,
     /// The worker's screen.
+    #[default]
     Screen,
     /// The worker's output.
     Log,
@@ -51,9 +52,10 @@ impl Panel {
 }
 
 /// The state of the connection to the daemon.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum LinkState {
     /// The first answer has not arrived yet.
+    #[default]
     Connecting,
     Up,
     /// The error message. The interface reconnects by itself.
@@ -61,8 +63,9 @@ pub(super) enum LinkState {
 }
 
 /// The use of the person's next keys.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum UiMode {
+    #[default]
     List,
     /// A text is being typed.
     Prompt(PromptKind, LineEdit),
@@ -107,7 +110,7 @@ pub(super) enum Row<'a> {
 }
 
 /// The whole state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct UiModel {
     pub(super) now: DateTime<FixedOffset>,
     /// Columns and rows of the terminal.
@@ -160,35 +163,7 @@ pub(super) struct UiModel {
 
 impl UiModel {
     pub(super) fn new(now: DateTime<FixedOffset>, size: (u16, u16), has_color: bool) -> Self {
-        Self {
-            now,
-            size,
-            has_color,
-            load: None,
-            workers: BTreeMap::new(),
-            silent: BTreeMap::new(),
-            link: LinkState::Connecting,
-            mode: UiMode::List,
-            filter: String::new(),
-            shows_rest: false,
-            selected: None,
-            cursor: 0,
-            keeps_group: false,
-            shown_request: None,
-            key_at: None,
-            panel: Panel::Screen,
-            is_zoomed: false,
-            scroll: None,
-            pages: BTreeMap::new(),
-            loading: BTreeSet::new(),
-            report: None,
-            load_at: None,
-            output: VerbOutput::default(),
-            message: None,
-            last_spawn: None,
-            ages: vec![],
-            is_changed: true,
-        }
+        Self { now, size, has_color, is_changed: true, ..Self::default() }
     }
 
     /// Whether the list and the panel fit next to each other.
