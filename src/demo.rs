@@ -12,12 +12,10 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::out::{Color, Out};
-use crate::out::{CommandResult, Failure};
+use crate::error::{Error, Result};
+use crate::out::{Color, CommandResult, Failure, Out};
 use crate::paths::own_program;
 use crate::runtime::{CaughtSignals, block_on};
-
-use crate::error::{Error, Result};
 
 pub mod agent;
 mod workspace;
@@ -33,6 +31,8 @@ study TODO.md and do the first open task
 tick it off when it is done
 print ALL TASKS DONE when no task is left
 ";
+
+const SPAWN: &str = "spawn --name demo --ralph --prompt-file PROMPT.md --max-iterations 10";
 
 /// The lines that the follower must print, in this order. Other lines may come between them.
 const EXPECTED_LINES: [&str; 9] = [
@@ -88,8 +88,7 @@ async fn run_steps(out: Out, workspace: &Workspace) -> CommandResult {
     heading(out, "Its task list, TODO.md:")?;
     out.lines(&indented(TASKS))?;
     heading(out, "Start the loop and follow it. Your own agent would be after `--`:")?;
-    let typed = "swarm spawn --name demo --ralph --prompt-file PROMPT.md --max-iterations 10";
-    command_line(out, &format!("{typed} --done-pattern '{MARKER}' -- AGENT"))?;
+    command_line(out, &format!("swarm {SPAWN} --done-pattern '{MARKER}' -- AGENT"))?;
     follow(out, workspace).await?;
     heading(out, "Every task is done:")?;
     let todo = std::fs::read_to_string(workspace.project().join(TODO));
@@ -113,17 +112,11 @@ async fn run_steps(out: Out, workspace: &Workspace) -> CommandResult {
 async fn follow(out: Out, workspace: &Workspace) -> Result<(), Failure> {
     let agent = own_program()?;
     let mut command = workspace.swarm()?;
-    command.args([
-        "spawn",
-        "--name",
-        "demo",
-        "--ralph",
-        "--prompt-file",
-        "PROMPT.md",
-        "--max-iterations",
-        "10",
-    ]);
-    command.args(["--prompt-via", "stdin", "--done-pattern", MARKER, "--"]).arg(agent).arg("__demo-agent");
+    command
+        .args(SPAWN.split(' '))
+        .args(["--prompt-via", "stdin", "--done-pattern", MARKER, "--"])
+        .arg(agent)
+        .arg("__demo-agent");
     let mut child = spawn(command.stdout(Stdio::piped()))?;
     let Some(stdout) = child.stdout.take() else {
         return Err(Error::invalid("the follower has no output").into());
