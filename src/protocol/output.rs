@@ -1,6 +1,4 @@
 //! A worker's output: `peek`, `logs` and `ralph.logs`.
-//!
-//! Part of [the protocol](super), which says what may change.
 
 use serde::{Deserialize, Serialize};
 use swarm_state::model::is_default;

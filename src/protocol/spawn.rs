@@ -1,6 +1,4 @@
 //! Starting a worker: the parameters of `spawn` and `respawn`, and their answer.
-//!
-//! Part of [the protocol](super), which says what may change.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
