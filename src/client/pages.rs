@@ -52,34 +52,19 @@ async fn pages(
 
 /// Returns the lines of all pages.
 pub(super) async fn lines(client: &mut Client, call: &mut Call) -> Result<Vec<String>, Failure> {
-    let mut lines = JoinedPages::default();
+    let (mut lines, mut is_open): (Vec<String>, bool) = (vec![], false);
     pages(client, call, async |page| {
-        lines.add(page);
+        let mut new = page.lines.into_iter();
+        // The last line of an open page continues on this one.
+        if is_open && let (Some(last), Some(more)) = (lines.last_mut(), new.next()) {
+            last.push_str(&more);
+        }
+        lines.extend(new);
+        is_open = page.open;
         Ok(())
     })
     .await?;
-    Ok(lines.lines)
-}
-
-/// Joins the lines of several pages.
-#[derive(Default)]
-struct JoinedPages {
-    lines: Vec<String>,
-    /// The last line continues on the next page.
-    open: bool,
-}
-
-impl JoinedPages {
-    fn add(&mut self, page: Lines) {
-        let mut new = page.lines.into_iter();
-        if self.open
-            && let (Some(last), Some(more)) = (self.lines.last_mut(), new.next())
-        {
-            last.push_str(&more);
-        }
-        self.lines.extend(new);
-        self.open = page.open;
-    }
+    Ok(lines)
 }
 
 pub(super) fn is_disconnected(error: &Error) -> bool {
