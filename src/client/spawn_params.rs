@@ -118,7 +118,7 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         tags: args.tag.clone(),
         worktree: worktree(args)?,
         prompt,
-        prompt_via: args.prompt.prompt_via.0,
+        prompt_via: args.prompt.prompt_via,
         ready_wait: args.prompt.ready_wait,
         ready_timeout: args.prompt.ready_timeout,
         done_pattern: done_pattern(args, settings, warnings)?,
@@ -277,7 +277,7 @@ pub(super) fn gates(args: &GateArgs, tasks: Option<TaskGate>) -> Result<Gates> {
         promise: promise
             .map_err(|e| Error::usage(format!("--promise: {e}")).hint("example: --promise COMPLETE"))?,
         min_tool_calls: args.min_tool_calls.unwrap_or(usual.min_tool_calls),
-        on_promise_no_work: args.on_promise_no_work.map_or(usual.on_promise_no_work, |what| what.0),
+        on_promise_no_work: args.on_promise_no_work.unwrap_or(usual.on_promise_no_work),
         allow_preexisting: args.allow_preexisting,
         protect: args.protect.clone(),
         allow_changed_checks: args.allow_changed_checks,

@@ -3,13 +3,13 @@
 use serde_json::json;
 use swarm_state::screen::printable;
 
-use crate::cli::{PageFormat, RalphApprove};
+use crate::cli::{PageFormat, WorkerPage};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::out::CommandResult;
 use crate::protocol::{Approved, Call, Named};
 
-pub(super) async fn run(ctx: &ClientContext, args: &RalphApprove) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &WorkerPage) -> CommandResult {
     let name = args.name.as_str();
     let call = Call::RalphApprove(Named { name: name.to_owned() });
     let approved: Approved = ctx.call(&call, QUICK_TIMEOUT).await?;

@@ -3,13 +3,13 @@
 use chrono::Local;
 
 use super::ls::{list, names, warn_of_login, worker_table};
-use crate::cli::{Format, RalphLs};
+use crate::cli::{Format, ListFormatArg};
 use crate::client::context::ClientContext;
 use crate::client::json;
 use crate::client::worker::is_loop;
 use crate::out::CommandResult;
 
-pub(super) async fn run(ctx: &ClientContext, args: &RalphLs) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &ListFormatArg) -> CommandResult {
     let mut workers = list(ctx).await?;
     workers.retain(is_loop);
     match args.format {

@@ -5,7 +5,7 @@ use swarm_state::advice::{self, Situation};
 use swarm_state::model::LoopStatus;
 use swarm_state::screen::printable;
 
-use crate::cli::{PageFormat, RalphStatus};
+use crate::cli::{PageFormat, WorkerPage};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::json;
@@ -13,7 +13,7 @@ use crate::client::worker::story;
 use crate::out::{CommandResult, Failure};
 use crate::protocol::{Call, Named, RalphView, WorkerView};
 
-pub(super) async fn run(ctx: &ClientContext, args: &RalphStatus) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &WorkerPage) -> CommandResult {
     let call = Call::RalphStatus(Named { name: args.name.to_string() });
     let view: RalphView = ctx.call(&call, QUICK_TIMEOUT).await?;
     match args.format {
