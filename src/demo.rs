@@ -23,7 +23,6 @@ mod workspace;
 use agent::{MARKER, TASKS, TODO};
 use workspace::Workspace;
 
-/// The timeout of the whole demo.
 const DEMO_TIMEOUT: Duration = Duration::from_secs(55);
 
 const PROMPT: &str = "\
@@ -149,7 +148,6 @@ async fn follow(out: Out, workspace: &Workspace) -> Result<(), Failure> {
     }
 }
 
-/// Returns the explanation of a line for a new user.
 fn explain(line: &str) -> Option<&'static str> {
     if line.contains("iteration 2 failed") {
         Some(

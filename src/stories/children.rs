@@ -24,7 +24,6 @@ const RUN: &str = "SWARM_RUN";
 pub(super) type ChildViews = BTreeMap<String, WorkerView>;
 
 impl Coordinator {
-    /// The stories' workers that exist.
     pub(super) async fn children(&self, list: &TaskList) -> Result<ChildViews> {
         let listing: Listing = self.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
         let names = child_names(&self.name, list);
