@@ -48,14 +48,12 @@ impl Out {
     }
 }
 
-/// An error as an object.
 pub(crate) fn error_object(error: &Error) -> Value {
     let hint = error.hint.as_deref().map(for_host);
     let message = for_host(&error.message);
     json!({"code": error.code, "message": message, "hint": hint, "exit_status": error.code.exit_status()})
 }
 
-/// An object as a line of JSON.
 pub(crate) fn json_text(object: &impl Serialize) -> Result<String> {
     printed(serde_json::to_string(&Versioned::of(object)))
 }

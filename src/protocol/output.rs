@@ -31,7 +31,7 @@ pub struct Peeked {
 }
 
 /// The parameters of `logs` and `ralph.logs`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogsParams {
     /// The worker.
     pub name: String,

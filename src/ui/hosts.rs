@@ -51,7 +51,7 @@ pub(super) async fn watch(place: Place, events: UnboundedSender<UiEvent>) {
         if !report(&known, &place, &events) {
             return;
         }
-        sleep(if known.is_silent() { RETRY_INTERVAL } else { POLL_INTERVAL }).await;
+        sleep(if known.error.is_some() { RETRY_INTERVAL } else { POLL_INTERVAL }).await;
     }
 }
 
@@ -70,7 +70,7 @@ async fn ask(client: &mut Option<Client>, place: &Place) -> Result<Listing> {
 fn report(listing: &HostListing, place: &Place, events: &UnboundedSender<UiEvent>) -> bool {
     let Some(host) = place.host_name() else { return false };
     let now = Local::now().fixed_offset();
-    let silent_for = listing.is_silent().then(|| listing.silent_for(now));
+    let silent_for = listing.error.is_some().then(|| listing.silent_for(now));
     let workers = listing.clone().into_workers(now).into_iter().map(qualified).collect();
     events.send(UiEvent::Host(host.clone(), workers, silent_for)).is_ok()
 }

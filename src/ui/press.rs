@@ -55,7 +55,6 @@ pub(super) fn hints(model: &UiModel) -> Vec<(&'static str, &'static str)> {
     hints
 }
 
-/// Handles a key.
 pub(super) fn press(model: &mut UiModel, key: &UiKey) -> Vec<UiEffect> {
     model.message = None;
     if *key == UiKey::Control('c') {
@@ -118,7 +117,6 @@ fn in_list(model: &mut UiModel, key: &UiKey) -> Vec<UiEffect> {
     vec![]
 }
 
-/// Handles the keys that need a selected worker.
 fn of_worker(model: &mut UiModel, key: &UiKey) -> Vec<UiEffect> {
     let Some(worker) = model.selected_worker().cloned() else { return vec![] };
     let name = worker.name.as_str();
@@ -260,17 +258,12 @@ fn in_prompt(model: &mut UiModel, kind: PromptKind, mut line: LineEdit, key: &Ui
         UiKey::Enter => enter(model, kind, &line.text()),
         _ => {
             line.key(key);
+            if kind == PromptKind::Filter {
+                model.filter = line.text();
+            }
             model.mode = UiMode::Prompt(kind, line);
-            apply_filter(model);
             vec![]
         }
-    }
-}
-
-/// Applies the filter while it is being typed.
-fn apply_filter(model: &mut UiModel) {
-    if let UiMode::Prompt(PromptKind::Filter, line) = &model.mode {
-        model.filter = line.text();
     }
 }
 

@@ -24,7 +24,6 @@ const SEEN_DELAY: TimeDelta = TimeDelta::seconds(1);
 /// The lines of a verb's output that are kept.
 const MAX_OUTPUT_LINES: usize = 5_000;
 
-/// Handles an event.
 pub(super) fn update(model: &mut UiModel, event: UiEvent, now: DateTime<FixedOffset>) -> Vec<UiEffect> {
     model.now = now;
     let was_selected = model.selected.clone();
@@ -48,7 +47,6 @@ pub(super) fn update(model: &mut UiModel, event: UiEvent, now: DateTime<FixedOff
     effects
 }
 
-/// Stores an answer.
 fn receive(model: &mut UiModel, event: UiEvent) {
     match event {
         UiEvent::Resized(columns, rows) => {
