@@ -53,7 +53,6 @@ pub(super) fn registration(shell: &str) -> Option<String> {
     Some(script.replace("-- \"${words[@]}\" \\\n    ) )", "-- \"${words[@]}\" 2>/dev/null \\\n    ) )"))
 }
 
-/// The definition of the command line with completers.
 fn command() -> Command {
     let mut command = Cli::command();
     // Adds --help, so that it is hidden too.
@@ -88,7 +87,6 @@ fn with_completers(command: Command, path: &str, wants_option: bool) -> Command 
     command.mut_subcommands(|child| with_completers(child, &verb, wants_option))
 }
 
-/// The typed words.
 fn words() -> Vec<OsString> {
     env::args_os().skip_while(|arg| arg != "--").skip(1).collect()
 }

@@ -41,7 +41,6 @@ pub const QUICK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the daemon may take for an answer that waits for processes, tmux or git.
 pub const SLOW_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// How long the handshake may take.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Which daemon answers on the socket.
@@ -183,9 +182,6 @@ pub async fn connect(place: &Place) -> Result<Client> {
 }
 
 /// As [`connect`]; also returns whether this call started the daemon.
-///
-/// # Errors
-/// As [`connect`].
 pub async fn connect_or_start(place: &Place) -> Result<(Client, bool)> {
     if let Some(host) = place.host() {
         let client = remote::open(place, host, true).await?;
@@ -226,9 +222,6 @@ pub(super) async fn connect_over(place: &Place, relay: std::process::Command) ->
 }
 
 /// Starts a daemon that resumes no loop by itself and ends with its input, which is returned. Connects to it.
-///
-/// # Errors
-/// As [`connect`].
 pub(super) async fn connect_for_reading(place: &Place) -> Result<(Client, ChildStdin)> {
     let input = start(place, &[UNTIL_EOF]).await.map_err(|failed| failed.error)?;
     let gone = || Error::new(ErrorCode::NoDaemon, "the daemon started and is gone");

@@ -37,7 +37,6 @@ impl ClientContext {
         }
     }
 
-    /// Marks a worker with the host that it is from.
     pub(super) fn on_host(&self, worker: WorkerView) -> WorkerView {
         let name = self.host.as_ref().and_then(Place::host_name);
         let host = name.map(|name| WorkerHost { name: name.clone(), silent_for: None });

@@ -7,10 +7,8 @@ use swarm_state::screen::printable;
 use super::report::outcome;
 use super::worker::quoted;
 
-/// How many lines of each output are quoted.
 pub(super) const EVIDENCE_LINES: usize = 3;
 
-/// How many failed checks of an iteration are quoted.
 const MAX_QUOTED_CHECKS: usize = 3;
 
 /// Whether the agent's last output explains the end of the iteration.

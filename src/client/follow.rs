@@ -67,7 +67,6 @@ const LAST_NOTICES_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a follower that detaches waits for the answer to its pause request.
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How often the progress line is drawn.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How following a loop ended.
@@ -87,16 +86,6 @@ impl FollowResult {
 }
 
 /// Follows the loop of `spawned` to its end.
-pub(super) async fn run(
-    ctx: &ClientContext,
-    spawned: &Spawned,
-    options: FollowOptions,
-    signals: FollowSignals,
-) -> CommandResult {
-    result(ctx, spawned, options, signals).await.map(|followed| followed.code)
-}
-
-/// As [`run`]; also returns whether the follower was interrupted.
 pub(super) async fn result(
     ctx: &ClientContext,
     spawned: &Spawned,

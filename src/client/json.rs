@@ -30,7 +30,6 @@ pub(super) mod morning;
 
 use fields::Fields;
 
-/// A worker.
 pub(super) fn worker(view: &WorkerView) -> Value {
     let loop_data = view.metadata();
     let metadata = match loop_data.is_loop {
@@ -94,12 +93,10 @@ fn caps(view: &WorkerView) -> Value {
     })
 }
 
-/// Workers, each as an object.
 pub(super) fn workers(views: &[WorkerView]) -> Vec<Value> {
     views.iter().map(worker).collect()
 }
 
-/// How a loop ended.
 fn end(view: &WorkerView) -> Option<LoopEnd> {
     match &view.cause {
         Some(Cause::Stopped { reason, .. }) if is_loop(view) => Some(reason.end()),
@@ -160,7 +157,6 @@ pub(super) fn ralph(view: &RalphView, of: &WorkerView) -> Value {
     })
 }
 
-/// A report, with the iterations to show.
 pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     let mut fields = Fields::of(report);
     fields.remove("next");
@@ -211,7 +207,6 @@ fn tokens(report: &Report) -> Option<u64> {
     report.iterations.iter().any(is_known).then_some(report.tokens)
 }
 
-/// The gates of a loop.
 fn gates(gates: &Gates) -> Value {
     let mut fields = Fields::of(gates);
     fields.fill(&["final_checks", "setup", "fix", "canaries", "reports"], json!([]));
@@ -239,7 +234,6 @@ fn usd(millionths: u64) -> f64 {
     millionths as f64 / 1e6
 }
 
-/// An iteration that has ended.
 fn iteration(it: &Iteration) -> Value {
     let mut fields = Fields::of(it);
     fields.rename("seconds", "agent_seconds");
@@ -283,7 +277,6 @@ fn proofs(proofs: &[Proof]) -> Vec<Value> {
     proofs.iter().map(proof).collect()
 }
 
-/// The results of checks.
 fn checks(checks: &[CheckResult]) -> Vec<Value> {
     let check = |check| {
         let mut fields = Fields::of(check);
@@ -294,7 +287,6 @@ fn checks(checks: &[CheckResult]) -> Vec<Value> {
     checks.iter().map(check).collect()
 }
 
-/// The ignored files of a worktree.
 pub(super) fn ignored(files: &IgnoredFiles) -> Value {
     let group = |group: &IgnoredGroup| {
         let paths = group.paths.iter().map(|path| {

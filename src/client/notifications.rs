@@ -74,7 +74,6 @@ struct NotifyTerminal {
 }
 
 impl NotifyTerminal {
-    /// The terminal of this process.
     fn from_env() -> Self {
         let is_rxvt = std::env::var("TERM").is_ok_and(|term| term.starts_with("rxvt"));
         Self { inside_tmux: std::env::var_os("TMUX").is_some_and(|value| !value.is_empty()), is_rxvt }

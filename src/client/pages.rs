@@ -8,13 +8,11 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::out::Failure;
 use crate::protocol::{Call, Lines, Named, WorkerView};
 
-/// How often `--follow` polls for new lines.
 pub(super) const LOG_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How often the status is requested, each time on a new connection, before a follower gives up.
 const MAX_ATTEMPTS: u32 = 5;
 
-/// Prints all pages.
 pub(super) async fn print(ctx: &ClientContext, client: &mut Client, call: &mut Call) -> Result<(), Failure> {
     pages(client, call, async |page| {
         let end = if page.open || page.lines.is_empty() { "" } else { "\n" };
@@ -50,7 +48,6 @@ async fn pages(
     }
 }
 
-/// Returns the lines of all pages.
 pub(super) async fn lines(client: &mut Client, call: &mut Call) -> Result<Vec<String>, Failure> {
     let (mut lines, mut is_open): (Vec<String>, bool) = (vec![], false);
     pages(client, call, async |page| {

@@ -58,7 +58,6 @@ pub(super) fn used(report: &Report) -> String {
     text
 }
 
-/// The time of the agent in all iterations.
 pub(super) fn agent_seconds(iterations: &[Iteration]) -> f64 {
     iterations.iter().map(|it| it.seconds).sum()
 }
@@ -116,7 +115,6 @@ pub(super) fn proof_to_show(report: &Report, it: &Iteration) -> ProofSummary {
     summary
 }
 
-/// The result of a check in a few words.
 pub(super) fn outcome(check: &CheckResult) -> &'static str {
     match (check.passed, check.cut) {
         (true, _) => "PASS",
@@ -191,7 +189,6 @@ pub(super) fn merge_command(name: &str, repo: &Path, work: &str) -> String {
     }
 }
 
-/// Lists the watched files.
 pub(super) fn watched(report: &Report) -> Option<String> {
     let watched = report.watched.as_ref().filter(|_| !report.gates.is_empty())?;
     if report.gates.allow_changed_checks {

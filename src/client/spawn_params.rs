@@ -37,7 +37,6 @@ use crate::settings::Settings;
 
 mod env;
 
-/// The documented inactivity timeout.
 const DEFAULT_INACTIVITY_SECONDS: u64 = 60;
 
 /// The inactivity timeout of a one-shot command of a known agent, which may print nothing until its end.
@@ -163,7 +162,6 @@ fn docker_obstacle(args: &Spawn, settings: &Settings) -> Option<(String, &'stati
     })
 }
 
-/// The prompt of the command line.
 fn prompt(args: &Spawn, ralph: Option<&RalphParams>) -> Result<Prompt> {
     Ok(match (ralph, &args.prompt.prompt, &args.prompt.prompt_file) {
         (Some(_), Some(_), _) => {
@@ -201,7 +199,6 @@ pub(super) fn named_env(wanted: &[String]) -> Result<BTreeMap<String, String>> {
     Ok(env.set.clone().into_iter().filter_map(value).collect())
 }
 
-/// The restart policy of a plain worker.
 fn restart(args: &Spawn) -> Result<Option<RestartSpec>> {
     let Some(when) = args.restart.restart else { return Ok(None) };
     if args.ralph.ralph {
@@ -305,7 +302,6 @@ fn rooms(args: &RoomArgs) -> Result<RoomGates> {
     })
 }
 
-/// Builds the options for the tests of the checks from the command line.
 fn test_gates(args: &GateArgs) -> Result<TestGates, TestGatesError> {
     Ok(TestGates {
         no_canary: args.no_canary,
@@ -314,7 +310,6 @@ fn test_gates(args: &GateArgs) -> Result<TestGates, TestGatesError> {
     })
 }
 
-/// Builds the caps from the command line and the settings.
 fn caps(args: &CapArgs, settings: &Settings, is_loop: bool) -> Caps {
     let defaults = settings.limits;
     Caps {
@@ -325,7 +320,6 @@ fn caps(args: &CapArgs, settings: &Settings, is_loop: bool) -> Caps {
     }
 }
 
-/// Builds the budgets from the command line.
 pub(super) fn budgets(args: &BudgetArgs) -> Budgets {
     Budgets {
         max_time: OptionLimit::or(args.max_time, None),

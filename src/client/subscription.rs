@@ -167,7 +167,6 @@ pub(super) fn unknown_worker(name: &str) -> Error {
     Error::new(ErrorCode::NotFound, format!("no worker named '{name}'")).hint("swarm ls")
 }
 
-/// The error of a command that cannot go on without the daemon.
 pub(super) fn daemon_stopped() -> Error {
     Error::new(ErrorCode::NoDaemon, "the daemon was stopped").hint("swarm daemon start")
 }

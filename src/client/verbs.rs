@@ -60,7 +60,6 @@ mod status_tmux;
 mod wait;
 mod why;
 
-/// Carries out a command.
 pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult {
     match command {
         Command::Spawn(args) => spawn::run(ctx, *args).await,

@@ -21,7 +21,6 @@ pub(crate) fn short_name(name: &str) -> &str {
     name.rsplit_once('/').map_or(name, |(_, name)| name)
 }
 
-/// Whether `worker` is a loop.
 pub(crate) fn is_loop(worker: &WorkerView) -> bool {
     worker.metadata().is_loop
 }

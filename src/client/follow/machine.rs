@@ -138,7 +138,6 @@ impl Machine {
         self.pending = self.pending.take().filter(|_| !holds_now);
     }
 
-    /// Reads the snapshot of a new subscription.
     pub(super) fn snapshot(&mut self, snapshot: &Snapshot) -> Vec<FollowAction> {
         if snapshot.seq < self.seen {
             // Another daemon counts from a lower number, since the clock was set back. All its notices are new.

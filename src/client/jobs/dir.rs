@@ -20,7 +20,6 @@ use crate::paths::{Paths, own_program, private_dir};
 use crate::protocol::{ResumeParams, SpawnParams, WorkerView};
 use crate::shell::quote_path;
 
-/// The largest output of a job that is read.
 const MAX_LOG_BYTES: u64 = 1 << 20;
 
 /// The submitted job of a worker.
@@ -113,7 +112,6 @@ impl JobDir {
         let _ = fs::remove_file(self.file(name));
     }
 
-    /// The request to spawn the worker.
     pub(super) fn spawn(&self) -> Option<SpawnParams> {
         self.read("spawn.json")
     }
@@ -124,7 +122,6 @@ impl JobDir {
         self.write_json("spawn.json", params)
     }
 
-    /// The submitted job.
     pub(super) fn job(&self) -> Option<SubmittedJob> {
         self.read("job.json")
     }
@@ -133,7 +130,6 @@ impl JobDir {
         self.write_json("job.json", job)
     }
 
-    /// The last state of the worker.
     pub(super) fn view(&self) -> JobView {
         self.read("view.json").unwrap_or_default()
     }
@@ -186,7 +182,6 @@ impl JobDir {
         WorkerName::new(&self.name).is_ok_and(|name| self.paths.worker_file(&name).exists())
     }
 
-    /// Deletes the directory.
     pub(super) fn delete(&self) -> Result<()> {
         match fs::remove_dir_all(self.root()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -196,7 +191,6 @@ impl JobDir {
         }
     }
 
-    /// The last line that the job printed.
     pub(super) fn last_output(&self) -> Option<String> {
         let bytes = read_bounded(&self.file("job.log"), MAX_LOG_BYTES).ok()?;
         let text = String::from_utf8_lossy(&bytes);

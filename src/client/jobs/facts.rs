@@ -33,7 +33,6 @@ impl JobFacts {
         Some(Self { dir, spawn, job, state, view })
     }
 
-    /// The id of the job, for messages.
     pub(super) fn id(&self) -> &str {
         self.job.as_ref().map_or("0", |job| &job.id)
     }

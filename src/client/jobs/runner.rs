@@ -82,7 +82,6 @@ enum WatchEnd {
     DaemonGone,
 }
 
-/// Runs the worker of this job.
 pub(super) async fn run(out: Out) -> CommandResult {
     let dir = JobDir::own(Paths::from_env()?);
     let id = std::env::var("SLURM_JOB_ID").unwrap_or_default();
@@ -154,7 +153,6 @@ impl Runner {
         timeout(SIGNAL_DELAY, self.signals.next()).await.is_ok()
     }
 
-    /// Starts the daemon and connects to it.
     async fn start_daemon(&mut self) -> Result<Client> {
         let place = Place::from(&self.dir.paths);
         let deadline = Instant::now() + DAEMON_TIMEOUT;

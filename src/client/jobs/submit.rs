@@ -49,7 +49,6 @@ impl Workers {
         Ok(spawned(&facts))
     }
 
-    /// Submits the script in a worker's directory.
     async fn submit(&self, dir: &JobDir, submitted: String, request: Option<String>) -> Result<()> {
         let script = dir.write_script()?;
         let id = slurm::submit(&dir.name, dir.root(), &script, &self.args).await?;

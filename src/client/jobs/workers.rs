@@ -24,7 +24,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::hosts::slurm;
 use crate::owner;
 use crate::paths::Paths;
-use crate::protocol::{Call, Empty, Forgotten, Killed, Lines, Listing, Request, SpawnParams, WorkerView};
+use crate::protocol::{Call, Empty, Forgotten, Killed, Lines, Listing, SpawnParams, WorkerView};
 use crate::remote::Place;
 
 /// How long a call may take. The client has a shorter limit of its own.
@@ -93,20 +93,12 @@ impl Workers {
         JobDir::new(&self.paths, &self.host, name)
     }
 
-    /// All workers of the host.
-    ///
-    /// # Errors
-    /// When Slurm does not answer.
     pub(super) async fn all(&self) -> Result<Vec<JobFacts>> {
         let dirs = JobDir::all(&self.paths, &self.host);
         let queue = slurm::queue().await?;
         Ok(dirs.into_iter().filter_map(|dir| JobFacts::read(dir, &queue)).collect())
     }
 
-    /// One worker.
-    ///
-    /// # Errors
-    /// When the host does not have it, or Slurm does not answer.
     pub(super) async fn one(&self, name: &str) -> Result<JobFacts> {
         let known = WorkerName::new(name).map_err(|e| Error::invalid(e.to_string()))?;
         let dir = self.dir(&known);
@@ -226,7 +218,6 @@ impl Workers {
         answer
     }
 
-    /// Connects to the daemon of a worker.
     async fn connect(&self, mut facts: JobFacts, call: &Call) -> Result<WorkerLink> {
         let deadline = Instant::now() + DAEMON_TIMEOUT;
         loop {
@@ -359,10 +350,4 @@ fn changes_job(call: &Call) -> bool {
 
 pub(super) fn json(value: &impl serde::Serialize) -> Result<Value> {
     serde_json::to_value(value).map_err(|e| Error::system("cannot serialize an answer", e))
-}
-
-/// The worker that a request names.
-pub(super) fn worker_of(request: &Request) -> Option<String> {
-    let name = ["name", "worker"].iter().find_map(|key| request.params[key].as_str());
-    name.map(str::to_owned)
 }

@@ -6,7 +6,6 @@ use swarm_state::morning::{IterationPoint, Morning, MorningRow, Period, PeriodWo
 
 use super::{cause, usd};
 
-/// The view.
 pub(crate) fn morning(view: &Morning) -> Value {
     let totals = view.totals();
     let quiet = view.quiet.iter().map(|quiet| json!({"name": quiet.name, "group": word(quiet.group)}));
@@ -22,7 +21,6 @@ pub(crate) fn morning(view: &Morning) -> Value {
     object
 }
 
-/// The word for a group.
 fn word(group: Attention) -> &'static str {
     match group {
         Attention::NeedsYou => "needs_you",
@@ -56,7 +54,6 @@ fn worker(row: &MorningRow, period: &Period) -> Value {
     })
 }
 
-/// Sums of iterations.
 fn work(work: &PeriodWork) -> Value {
     json!({
         "iterations": work.iterations,

@@ -268,7 +268,9 @@ async fn wait(
                 return Ok(Ok(run_view));
             }
             Ok(NextRun::Nothing(worker)) => {
-                over(ctx, name, worker.as_deref());
+                let (line, hint) = end_message(name, worker.as_deref());
+                ctx.out.note(&line);
+                hint.iter().for_each(|hint| ctx.out.hint(hint));
                 ctx.report_seen(name, worker.is_some_and(|worker| worker.status.is_finished())).await;
                 return Ok(Err(0));
             }
@@ -295,7 +297,6 @@ async fn wait(
     }
 }
 
-/// Polls the daemon once.
 async fn ask(ctx: &ClientContext, name: &str) -> Result<NextRun> {
     let Some(mut client) = connect_existing(&ctx.place()?).await? else {
         let gone = Error::new(ErrorCode::NoDaemon, "the daemon is not running");
@@ -326,15 +327,7 @@ async fn ask(ctx: &ClientContext, name: &str) -> Result<NextRun> {
     Ok(NextRun::Wait)
 }
 
-/// Prints how a worker ended.
-fn over(ctx: &ClientContext, name: &str, worker: Option<&WorkerView>) {
-    let (line, hint) = end_message(name, worker);
-    ctx.out.note(&line);
-    if let Some(hint) = hint {
-        ctx.out.hint(&hint);
-    }
-}
-
+/// How a worker ended, and the next step.
 fn end_message(name: &str, worker: Option<&WorkerView>) -> (String, Option<String>) {
     let Some(worker) = worker else { return (format!("swarm: {name} has ended"), None) };
     let why = worker.reason.as_deref().map(|r| format!(" ({})", swarm_state::screen::printable(r)));

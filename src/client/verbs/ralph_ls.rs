@@ -17,7 +17,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &ListFormatArg) -> CommandRes
         Format::Names => ctx.out.lines(&names(&workers))?,
         Format::Table if workers.is_empty() => ctx.out.note("no loops"),
         Format::Table => {
-            ctx.out.lines(&worker_table(&workers, ctx.out.width, Local::now().fixed_offset()))?;
+            ctx.out.lines(&worker_table(&workers, &[], ctx.out.width, Local::now().fixed_offset()))?;
             warn_of_login(ctx, &workers);
         }
     }

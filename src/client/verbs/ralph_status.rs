@@ -28,7 +28,6 @@ pub(super) async fn run(ctx: &ClientContext, args: &WorkerPage) -> CommandResult
     Ok(0)
 }
 
-/// Prints a loop's settings and numbers as JSON.
 pub(super) async fn print_json(ctx: &ClientContext, view: &RalphView) -> Result<(), Failure> {
     let call = Call::Status(Named { name: view.worker_name.clone() });
     let worker: WorkerView = ctx.call(&call, QUICK_TIMEOUT).await?;

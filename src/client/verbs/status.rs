@@ -16,8 +16,7 @@ use crate::client::json;
 use crate::client::verbs::status_tmux;
 use crate::client::worker::{age, is_loop, iteration, local_time, reset, situation, story};
 use crate::error::Error;
-use crate::out::CommandResult;
-use crate::out::{Color, Out};
+use crate::out::{Color, CommandResult, Out};
 use crate::protocol::{Call, HeldView, Named, WorkerView};
 use crate::shell::join;
 
@@ -57,9 +56,7 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
         say("story", story);
         say("stories", count);
     }
-    if let Some(percent) = worker.context {
-        say("context", format!("{percent}% used"));
-    }
+    worker.context.iter().for_each(|percent| say("context", format!("{percent}% used")));
     say("command", join(&worker.cmd));
     say("directory", worker.cwd.display().to_string());
     if let Some(tree) = &worker.worktree {
@@ -69,9 +66,7 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
         say("sandbox", format!("{}, {}", kind.as_str(), network(worker)));
     }
     say("started", started(&worker.started));
-    if let Some(pid) = worker.pid {
-        say("pid", pid.to_string());
-    }
+    worker.pid.iter().for_each(|pid| say("pid", pid.to_string()));
     match (worker.signal, worker.exit_code) {
         _ if worker.ended.is_some() => say("ended", worker.ended.clone().unwrap_or_default()),
         (Some(signal), _) => say("ended by", format!("signal {signal}")),

@@ -100,7 +100,6 @@ async fn next(subscription: &mut DurableSubscription, deadline: Option<Instant>)
     }
 }
 
-/// Returns the named workers, or all live ones.
 fn waiters(names: &BTreeSet<&str>, snapshot: &Snapshot) -> Result<Vec<Waiter>> {
     let waiter = |worker: &WorkerView| Waiter {
         name: worker.name.clone(),
@@ -115,7 +114,6 @@ fn waiters(names: &BTreeSet<&str>, snapshot: &Snapshot) -> Result<Vec<Waiter>> {
     Ok(snapshot.workers.iter().filter(is_meant).map(waiter).collect())
 }
 
-/// Reports that the time ran out, and for which workers.
 fn timed_out(ctx: &ClientContext, args: &Wait, waiters: &[Waiter]) -> CommandResult {
     let out: Vec<&str> = waiters.iter().filter(|w| !w.decided).map(|w| w.name.as_str()).collect();
     let (word, seconds) = (word(args.what), args.timeout.unwrap_or(0));
@@ -148,7 +146,6 @@ fn print_json(
 }
 
 impl Waiter {
-    /// Returns the outcome by a snapshot, if there is one.
     fn at(&self, snapshot: &Snapshot, what: WaitFor) -> Option<WaitOutcome> {
         match snapshot.workers.iter().find(|w| w.name == self.name) {
             Some(worker) if worker.started == self.started => outcome_of_view(worker, what),
@@ -156,7 +153,6 @@ impl Waiter {
         }
     }
 
-    /// Prints the outcome and returns its exit status.
     fn report(&mut self, ctx: &ClientContext, args: &Wait, verdict: &WaitOutcome) -> Result<u8, Failure> {
         self.decided = true;
         if args.format == PageFormat::Json {
@@ -234,7 +230,6 @@ fn outcome_of_end(status: Status, reason: String, what: WaitFor) -> WaitOutcome 
     }
 }
 
-/// Returns the outcome by a worker's view, if there is one.
 fn outcome_of_view(worker: &WorkerView, what: WaitFor) -> Option<WaitOutcome> {
     if worker.status.is_finished() {
         return Some(outcome_of_end(worker.status, worker.reason.clone().unwrap_or_default(), what));

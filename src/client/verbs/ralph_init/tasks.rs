@@ -69,7 +69,6 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphInit) -> CommandResult 
     next_steps(ctx, args, &place)
 }
 
-/// The branch of the feature, or why the name cannot be used.
 fn branch(name: &str) -> Result<String> {
     let refuse = || {
         let text = format!("{name:?} cannot be part of a branch name");
@@ -110,7 +109,6 @@ fn cannot(verb: &str, file: &Path, error: std::io::Error) -> Error {
     Error::system(format!("cannot {verb} '{}'", file.display()), error)
 }
 
-/// Prints the commands to run next.
 fn next_steps(ctx: &ClientContext, args: &RalphInit, place: &TaskDir) -> Result<u8, Failure> {
     if !place.project.ancestors().any(|dir| dir.join(".git").exists()) {
         ctx.out

@@ -12,7 +12,6 @@ use super::loop_page::{HEADER, after, baseline, cells, of_iteration, proof_lines
 use crate::client::report::{before_first, used, worktree};
 use crate::protocol::Report;
 
-/// Formats the page.
 pub(super) fn page(report: &Report, since: Option<DateTime<FixedOffset>>) -> String {
     let used = used(report);
     let report = &after(report, since);
@@ -38,7 +37,6 @@ pub(super) fn page(report: &Report, since: Option<DateTime<FixedOffset>>) -> Str
     html_page(&format!("swarm report {}", report.name), &body)
 }
 
-/// The table of iterations.
 fn table(iterations: &[Iteration]) -> String {
     let row = |tag: &str, cells: &[String]| {
         let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell))).collect();

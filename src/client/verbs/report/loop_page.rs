@@ -47,7 +47,6 @@ fn titled(title: &str, lines: Vec<String>) -> Vec<String> {
     [vec![String::new(), title.to_owned(), String::new()], lines].concat()
 }
 
-/// Formats the table of the stories of a task list.
 fn stories(report: &Report) -> Vec<String> {
     let rows = story_histories(&report.iterations);
     if rows.is_empty() {
@@ -67,7 +66,6 @@ fn stories(report: &Report) -> Vec<String> {
     head.map(str::to_owned).into_iter().chain(rows.iter().map(row)).collect()
 }
 
-/// Formats the report as Markdown.
 pub(super) fn markdown(report: &Report, since: Option<DateTime<FixedOffset>>) -> Vec<String> {
     let mut lines = vec![format!("# {}", report.name), String::new()];
     if !report.task.is_empty() {
@@ -150,11 +148,9 @@ pub(super) fn proof_lines(report: &Report) -> Vec<String> {
     lines
 }
 
-/// The columns of the table of iterations.
 pub(super) const HEADER: [&str; 10] =
     ["iteration", "started", "agent", "checks", "exit", "cost", "tokens", "tools", "changed", "snapshot"];
 
-/// The cells of an iteration.
 pub(super) fn cells(it: &Iteration) -> [String; 10] {
     let unknown = || "-".to_owned();
     let verdict = it.verdict.as_ref();

@@ -6,7 +6,6 @@ use swarm_state::screen::printable;
 /// The characters that have a meaning in a line of Markdown.
 const SPECIAL: [char; 14] = ['\\', '`', '*', '_', '{', '}', '[', ']', '<', '>', '#', '|', '~', '&'];
 
-/// Formats the view.
 pub(super) fn morning(view: &Morning) -> Vec<String> {
     let mut lines = vec!["# swarm report".to_owned(), String::new(), escaped(&view.headline())];
     if !view.rows.is_empty() {

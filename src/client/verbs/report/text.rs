@@ -16,10 +16,8 @@ const INDENT: &str = "  ";
 /// The columns before a reason or next step on a line of its own.
 const BELOW: &str = "      ";
 
-/// The least columns of a name that is cut.
 const MIN_NAME_COLUMNS: usize = 20;
 
-/// Formats the view.
 pub(super) fn morning(view: &Morning, out: Out) -> Vec<String> {
     let mut lines = vec![view.headline()];
     let (head, rows) = columns(view, out);

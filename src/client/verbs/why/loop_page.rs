@@ -60,7 +60,6 @@ pub(super) fn page(report: &Report) -> Vec<String> {
     lines
 }
 
-/// Formats the proof of a complete iteration, one finding a line.
 fn proof_lines(report: &Report, it: &Iteration) -> Vec<String> {
     if !is_complete(it) {
         return vec![];
@@ -75,7 +74,6 @@ fn proof_lines(report: &Report, it: &Iteration) -> Vec<String> {
     parts.flat_map(lines).collect()
 }
 
-/// Formats the end of an iteration, one line.
 fn ending(it: &Iteration) -> String {
     let verb = if it.has_failed() && !is_complete(it) { "failed" } else { "ended" };
     let took = duration(it.seconds as u64, " ");
@@ -194,7 +192,6 @@ fn changed_tests(report: &Report) -> bool {
     last.verdict.as_ref().is_some_and(|verdict| verdict.proofs.iter().any(refuses_tests))
 }
 
-/// Suggests the next step after the loop's end.
 fn after(report: &Report, end: LoopEnd) -> String {
     let name = &report.name;
     match end {

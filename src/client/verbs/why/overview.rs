@@ -28,7 +28,6 @@ use crate::protocol::{Call, Lines, Report, ReportParams, WorkerView};
 /// The width of a block where the output is not a terminal.
 const DEFAULT_COLUMNS: usize = 80;
 
-/// The columns before a next step.
 const NEXT: &str = "  next: ";
 
 /// The data of a block that is not in the worker's view, as far as it is needed.
