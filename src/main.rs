@@ -88,7 +88,7 @@ fn dispatch(cli: Cli) -> CommandResult {
     }
     match cli.on_host()? {
         OnHost::Local => on_this_machine(cli),
-        on => client::run_on_host(cli.command, cli.config, &on, Out::from_env()),
+        on => client::run(cli.command, cli.config, &on, Out::from_env()),
     }
 }
 
@@ -110,7 +110,7 @@ fn on_this_machine(cli: Cli) -> CommandResult {
         Command::Demo => demo::run(Out::from_env()),
         Command::Ui => ui::run(cli.config, Out::from_env()),
         Command::Doctor(args) => doctor::run(&args, Out::from_env()),
-        command => client::run(command, cli.config, Out::from_env()),
+        command => client::run(command, cli.config, &OnHost::Local, Out::from_env()),
     }
 }
 

@@ -129,7 +129,7 @@ pub(super) fn cause(cause: &Cause) -> Value {
     if matches!(cause, Cause::Stopped { .. } | Cause::Backoff { .. }) {
         fields.fill(&["failure"], Value::Null);
     }
-    fields.into_value()
+    fields.take()
 }
 
 /// The settings and numbers of a loop. Only the worker's view has times with a zone.
@@ -181,9 +181,10 @@ pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     fields.set("proof", proof(report));
     fields.set("stories", story_histories(&report.iterations));
     fields.set("paused_by", paused_by(report.paused_by, report.worker_status));
-    fields.fill(&["outage", "watched", "sandbox"], Value::Null);
-    fields.fill(&["unapproved", "warnings"], json!([]));
-    fields.into_value()
+    fields
+        .fill(&["outage", "watched", "sandbox"], Value::Null)
+        .fill(&["unapproved", "warnings"], json!([]))
+        .take()
 }
 
 /// The proof of the last iteration; null before the first end of one.
@@ -215,19 +216,16 @@ fn gates(gates: &Gates) -> Value {
     fields.remove("runners");
     fields.set("final_tries", gates.rooms.final_tries);
     if let Some(tasks) = &gates.tasks {
-        let mut gate = Fields::of(tasks);
-        gate.fill(&["story"], Value::Null);
-        fields.set("tasks", gate.into_value());
+        fields.set("tasks", Fields::of(tasks).fill(&["story"], Value::Null).take());
     }
-    fields.into_value()
+    fields.take()
 }
 
 /// The budgets, with the cost in US dollars.
 fn budgets(budgets: &Budgets) -> Value {
     let mut fields = Fields::of(budgets);
     fields.set("max_cost", budgets.max_cost.map(usd));
-    fields.fill(&["max_context"], Value::Null);
-    fields.into_value()
+    fields.fill(&["max_context"], Value::Null).take()
 }
 
 fn usd(millionths: u64) -> f64 {
@@ -239,9 +237,7 @@ fn iteration(it: &Iteration) -> Value {
     fields.rename("seconds", "agent_seconds");
     fields.set("check_seconds", it.check_seconds());
     fields.set("end", it.end.map(end_word));
-    fields.fill(&["reason", "left"], Value::Null);
-    fields.fill(&["last_lines"], json!([]));
-    fields.fill(&["no_agent"], false);
+    fields.fill(&["reason", "left"], Value::Null).fill(&["last_lines"], json!([])).fill(&["no_agent"], false);
     if let Some(verdict) = &it.verdict {
         let mut of = Fields::of(verdict);
         of.rename("cost", "cost_usd");
@@ -252,9 +248,9 @@ fn iteration(it: &Iteration) -> Value {
         of.set("tasks", verdict.tasks.as_deref().map(task_result));
         of.fill(&["changed_tests", "changed_in_checks"], json!([]));
         of.set("proofs", proofs(&verdict.proofs));
-        fields.set("verdict", of.into_value());
+        fields.set("verdict", of.take());
     }
-    fields.into_value()
+    fields.take()
 }
 
 /// The work on a task list.
@@ -264,36 +260,22 @@ fn task_result(tasks: &TaskVerdict) -> Value {
     fields.fill(&["undone", "noted"], json!([]));
     fields.fill(&["sent_back_at_cap"], 0);
     fields.set("checks", checks(&tasks.checks));
-    fields.into_value()
+    fields.take()
 }
 
 /// The results of the layers of evidence.
 fn proofs(proofs: &[Proof]) -> Vec<Value> {
-    let proof = |proof| {
-        let mut fields = Fields::of(proof);
-        fields.fill(&["check", "output"], Value::Null);
-        fields.into_value()
-    };
-    proofs.iter().map(proof).collect()
+    proofs.iter().map(|proof| Fields::of(proof).fill(&["check", "output"], Value::Null).take()).collect()
 }
 
 fn checks(checks: &[CheckResult]) -> Vec<Value> {
-    let check = |check| {
-        let mut fields = Fields::of(check);
-        fields.fill(&["cut"], false);
-        fields.fill(&["tests"], Value::Null);
-        fields.into_value()
-    };
+    let check = |check| Fields::of(check).fill(&["cut"], false).fill(&["tests"], Value::Null).take();
     checks.iter().map(check).collect()
 }
 
 pub(super) fn ignored(files: &IgnoredFiles) -> Value {
     let group = |group: &IgnoredGroup| {
-        let paths = group.paths.iter().map(|path| {
-            let mut fields = Fields::of(path);
-            fields.fill(&["at_least"], false);
-            fields.into_value()
-        });
+        let paths = group.paths.iter().map(|path| Fields::of(path).fill(&["at_least"], false).take());
         json!({"paths": paths.collect::<Vec<_>>(), "more": group.more})
     };
     json!({"data": group(&files.data), "caches": group(&files.caches)})

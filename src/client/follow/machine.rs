@@ -8,7 +8,7 @@ use swarm_state::ends::LoopEnd;
 use swarm_state::model::Status;
 use swarm_state::notice::{Entry, PauseBy, StopReason};
 
-use crate::client::worker::loop_status;
+use crate::client::worker::{loop_status, paused_by};
 use crate::protocol::{Notice, Snapshot, WorkerView};
 
 /// The next action of the follower.
@@ -180,22 +180,8 @@ impl Machine {
                 Some(_) | None => FollowEnd { error: Some(why()), ..self.gave_up() },
             }),
             "running" if worker.status == Status::Lost => Some(self.resumable()),
-            // Not paused by a user: nobody is about to resume it.
-            "paused"
-                if matches!(
-                    metadata.paused_by,
-                    Some(
-                        "shutdown"
-                            | "no_progress"
-                            | "budget_unseen"
-                            | "held_out"
-                            | "cannot_check"
-                            | "story_stuck"
-                    )
-                ) =>
-            {
-                Some(self.resumable())
-            }
+            // Nobody is about to resume it.
+            "paused" if paused_by(worker).is_some_and(|by| !by.is_user()) => Some(self.resumable()),
             "paused" => self.end_if_parked(!worker.status.is_live()),
             _ => None,
         }

@@ -17,7 +17,7 @@ use super::dir::{JobDir, JobView};
 use crate::client::connect::{self, Client, QUICK_TIMEOUT};
 use crate::client::follow;
 use crate::client::subscription::unknown_worker;
-use crate::client::worker::is_loop;
+use crate::client::worker::{is_loop, paused_by};
 use crate::error::{Error, ErrorCode, Result};
 use crate::hosts::slurm;
 use crate::out::{CommandResult, Out};
@@ -208,7 +208,7 @@ impl Runner {
         Ok(first_step(FoundWorker {
             status: known.filter(|_| self.view.request == request).map(|worker| worker.status),
             is_loop: known.is_some_and(is_loop),
-            paused_by: known.and_then(pause_of),
+            paused_by: known.and_then(paused_by),
             resume_requested: self.dir.resume().is_some(),
         }))
     }
@@ -273,7 +273,7 @@ impl Runner {
     async fn leave(&mut self) -> Result<u8> {
         self.refresh().await?;
         let goes_on = match &self.view.worker {
-            Some(worker) => is_loop(worker) && matches!(pause_of(worker), None | Some(PauseBy::Shutdown)),
+            Some(worker) => is_loop(worker) && matches!(paused_by(worker), None | Some(PauseBy::Shutdown)),
             None => self.dir.spawn().is_some_and(|spawn| spawn.ralph.is_some()),
         };
         self.out.note("swarm: Slurm ends the job");
@@ -376,8 +376,4 @@ fn status_of(worker: &WorkerView) -> u8 {
         Status::Done => code.unwrap_or(0),
         _ => code.filter(|code| *code != 0).unwrap_or(1),
     }
-}
-
-fn pause_of(worker: &WorkerView) -> Option<PauseBy> {
-    serde_json::from_value(worker.metadata().paused_by?.into()).ok()
 }

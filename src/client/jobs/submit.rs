@@ -80,12 +80,7 @@ impl Workers {
             facts.dir.set_view(&facts.view)?;
             return Err(error);
         }
-        let before = match loop_status(&worker) {
-            "paused" => LoopStatus::Paused,
-            "stopped" => LoopStatus::Stopped,
-            "failed" => LoopStatus::Failed,
-            _ => LoopStatus::Running,
-        };
+        let before = serde_json::from_value(loop_status(&worker).into()).unwrap_or(LoopStatus::Running);
         Ok(Changed { changed: true, before, warnings: vec![] })
     }
 }

@@ -39,7 +39,7 @@ pub(in crate::client) fn notice(notice: &Notice) -> Value {
         }
         _ => {}
     }
-    fields.into_value()
+    fields.take()
 }
 
 /// Replaces `exit` by its word and its exit status.

@@ -122,6 +122,9 @@ pub(super) fn worker_table(
     width: Option<usize>,
     now: DateTime<FixedOffset>,
 ) -> Vec<String> {
+    let column = |cell: fn(&WorkerView) -> Option<String>| -> Vec<String> {
+        workers.iter().map(|worker| cell(worker).unwrap_or_else(|| "-".to_owned())).collect()
+    };
     let mut columns: Vec<(&str, Vec<String>)> = vec![
         ("NAME", workers.iter().map(|w| w.name.clone()).collect()),
         ("STATUS", workers.iter().map(status).collect()),
@@ -130,16 +133,14 @@ pub(super) fn worker_table(
         ("AGE", workers.iter().map(|w| age(&w.started, now)).collect()),
     ];
     if !silent.is_empty() || workers.iter().any(|w| w.host.is_some()) {
-        let host =
-            |w: &WorkerView| w.host.as_ref().map_or_else(|| "-".to_owned(), |host| host.name.to_string());
-        columns.insert(0, ("HOST", workers.iter().map(host).collect()));
+        columns.insert(0, ("HOST", column(|w| w.host.as_ref().map(|host| host.name.to_string()))));
     }
     // Without a terminal nothing has to fit.
     if width.is_none_or(|width| width >= WIDE_COLUMNS) {
         columns.push(("IN ITER", workers.iter().map(|w| time_in_iteration(w, now)).collect()));
-        columns.push(("CONTEXT", workers.iter().map(context).collect()));
-        columns.push(("COST", workers.iter().map(cost).collect()));
-        columns.push(("BRANCH", workers.iter().map(branch).collect()));
+        columns.push(("CONTEXT", column(|w| w.context.map(|percent| format!("{percent}%")))));
+        columns.push(("COST", column(|w| w.metadata().cost_usd.map(|usd| format!("${usd:.2}")))));
+        columns.push(("BRANCH", column(|w| w.worktree.as_ref().map(|tree| tree.branch.clone()))));
     }
     columns.push(("CMD", workers.iter().map(|w| join(&w.cmd)).collect()));
     if workers.iter().any(|w| !w.tags.is_empty()) {
@@ -172,18 +173,6 @@ fn status(worker: &WorkerView) -> String {
 fn time_in_iteration(worker: &WorkerView, now: DateTime<FixedOffset>) -> String {
     let started = worker.metadata().iteration_started.filter(|_| worker.status.is_live());
     started.map_or_else(|| "-".to_owned(), |started| age(started, now))
-}
-
-fn context(worker: &WorkerView) -> String {
-    worker.context.map_or_else(|| "-".to_owned(), |percent| format!("{percent}%"))
-}
-
-fn cost(worker: &WorkerView) -> String {
-    worker.metadata().cost_usd.map_or_else(|| "-".to_owned(), |usd| format!("${usd:.2}"))
-}
-
-fn branch(worker: &WorkerView) -> String {
-    worker.worktree.as_ref().map_or_else(|| "-".to_owned(), |worktree| worktree.branch.clone())
 }
 
 #[cfg(test)]

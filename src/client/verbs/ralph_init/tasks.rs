@@ -36,21 +36,15 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphInit) -> CommandResult 
             .map_err(|e| Error::system(format!("cannot create '{}'", place.shown("")), e))?;
     }
     for file in FILES {
-        let shown = place.shown(file);
-        match (existing.contains(&file), args.force) {
-            (true, false) => {
-                ctx.out.line(&format!("kept {shown}"))?;
-                continue;
-            }
-            (true, true) => {
-                place.put(file, &place.fresh(file, branch.as_deref()))?;
-                ctx.out.line(&format!("overwrote {shown}"))?;
-            }
-            (false, _) => {
-                place.put(file, &place.fresh(file, branch.as_deref()))?;
-                ctx.out.line(&format!("created {shown}"))?;
-            }
+        let verb = match (existing.contains(&file), args.force) {
+            (true, false) => "kept",
+            (true, true) => "overwrote",
+            (false, _) => "created",
+        };
+        if verb != "kept" {
+            place.put(file, &place.fresh(file, branch.as_deref()))?;
         }
+        ctx.out.line(&format!("{verb} {}", place.shown(file)))?;
     }
     if let Some(text) = ignored {
         let mut options = OpenOptions::new();

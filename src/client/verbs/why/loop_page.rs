@@ -131,22 +131,16 @@ pub(super) fn step(report: &Report) -> Option<String> {
     if is_approved && report.end.is_some_and(is_unfinished) {
         return Some(format!("all watched files are as approved: {}", again(report)));
     }
-    if changed && report.end.is_none_or(is_unfinished) {
+    let reviews = [
+        (changed, "the changed checks", "them"),
+        (lacks_tests(report), "the tests", "their number"),
+        (changed_tests(report), "the changed tests", "them"),
+    ];
+    let review = reviews.iter().find(|(applies, ..)| *applies);
+    if let Some((_, what, accepted)) = review.filter(|_| report.end.is_none_or(is_unfinished)) {
         let again = report.end.map(|_| format!(", then {}", again(report))).unwrap_or_default();
         return Some(format!(
-            "review the changed checks (swarm ralph diff {name}); to accept them: swarm ralph approve {name}{again}"
-        ));
-    }
-    if lacks_tests(report) && report.end.is_none_or(is_unfinished) {
-        let again = report.end.map(|_| format!(", then {}", again(report))).unwrap_or_default();
-        return Some(format!(
-            "review the tests (swarm ralph diff {name}); to accept their number: swarm ralph approve {name}{again}"
-        ));
-    }
-    if changed_tests(report) && report.end.is_none_or(is_unfinished) {
-        let again = report.end.map(|_| format!(", then {}", again(report))).unwrap_or_default();
-        return Some(format!(
-            "review the changed tests (swarm ralph diff {name}); to accept them: swarm ralph approve {name}{again}"
+            "review {what} (swarm ralph diff {name}); to accept {accepted}: swarm ralph approve {name}{again}"
         ));
     }
     let lacks_memory = report.iterations.last().is_some_and(Iteration::is_out_of_memory);
