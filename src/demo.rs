@@ -127,9 +127,7 @@ async fn follow(out: Out, workspace: &Workspace) -> Result<(), Failure> {
     while let Some(line) = lines.next_line().await.map_err(next)? {
         out.line(&format!("  {line}"))?;
         if expected_lines.next_if(|expected| line.starts_with(**expected)).is_some() {
-            if let Some(words) = explain(&line) {
-                narrate(out, words)?;
-            }
+            explain(&line).map_or(Ok(()), |words| narrate(out, words))?;
             if line == STATUS_AFTER {
                 show_status(out, workspace).await?;
             }
@@ -203,7 +201,6 @@ fn indented(text: &str) -> Vec<String> {
     text.lines().map(|line| format!("  {line}")).collect()
 }
 
-/// Runs a command and returns its stdout.
 async fn output(workspace: &Workspace, args: &[&str]) -> Result<String> {
     let mut command = workspace.swarm()?;
     let child = spawn(command.args(args).stdout(Stdio::piped()))?;

@@ -32,7 +32,7 @@ mod start;
 pub(super) use start::run_in_job;
 
 use lines::{DaemonLines, hello_line, lines_of};
-use remote::RemoteLink;
+use remote::{RemoteConnection, RemoteLink};
 use start::{START_TIMEOUT, UNTIL_EOF, start};
 
 /// How long the daemon may take for an answer from memory.
@@ -78,10 +78,15 @@ enum Peer {
 pub async fn probe(place: &Place) -> Result<DaemonProbe> {
     match place.host() {
         Some(host) => {
-            Ok(remote::open(place, host, false).await?.map_or(DaemonProbe::Nobody, DaemonProbe::Ready))
+            let connection = remote::open(place, host, false).await?;
+            Ok(connection.map_or(DaemonProbe::Nobody, |connection| DaemonProbe::Ready(of_remote(connection))))
         }
         None => probe_socket(place).await,
     }
+}
+
+fn of_remote(RemoteConnection { lines, writer, link, daemon }: RemoteConnection) -> Client {
+    Client::new(lines, Box::new(writer), Peer::Remote(Box::new(link)), daemon)
 }
 
 async fn probe_socket(paths: &Paths) -> Result<DaemonProbe> {
@@ -184,8 +189,9 @@ pub async fn connect(place: &Place) -> Result<Client> {
 /// As [`connect`]; also returns whether this call started the daemon.
 pub async fn connect_or_start(place: &Place) -> Result<(Client, bool)> {
     if let Some(host) = place.host() {
-        let client = remote::open(place, host, true).await?;
-        return client.map(|client| (client, false)).ok_or_else(|| host.silent("its daemon ends"));
+        let connection = remote::open(place, host, true).await?;
+        let client = connection.map(of_remote).ok_or_else(|| host.silent("its daemon ends"))?;
+        return Ok((client, false));
     }
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
@@ -218,7 +224,8 @@ pub async fn connect_or_start(place: &Place) -> Result<(Client, bool)> {
 pub(super) async fn connect_over(place: &Place, relay: std::process::Command) -> Result<Option<Client>> {
     let Some(host) = place.host() else { return Ok(None) };
     let started = ssh::start_process(relay)?;
-    remote::exchange(place, host, false, started).await.map_err(RemoteFault::into_error)
+    let connection = remote::exchange(place, host, false, started).await.map_err(RemoteFault::into_error)?;
+    Ok(connection.map(of_remote))
 }
 
 /// Starts a daemon that resumes no loop by itself and ends with its input, which is returned. Connects to it.

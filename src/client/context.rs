@@ -43,7 +43,6 @@ impl ClientContext {
         WorkerView { host, ..worker }
     }
 
-    /// Connects to the daemon, and starts it when it does not run.
     pub(super) async fn connect(&self) -> Result<Client> {
         connect::connect(&self.place()?).await
     }
@@ -72,7 +71,6 @@ impl ClientContext {
         }
     }
 
-    /// Makes one call on a connection of its own.
     pub(super) async fn call<T: DeserializeOwned>(&self, call: &Call, limit: Duration) -> Result<T> {
         call::call(&self.place()?, call, limit).await
     }

@@ -18,7 +18,6 @@ pub(super) fn shows_output(it: &Iteration) -> bool {
         && !it.verdict.as_ref().is_some_and(Verdict::is_complete)
 }
 
-/// Quotes the last output of an agent that failed.
 pub(super) fn of_agent(it: &Iteration) -> Vec<String> {
     if shows_output(it) { last_lines(&it.last_lines) } else { vec![] }
 }

@@ -59,7 +59,6 @@ fn check(out: Out) -> CommandResult {
     Ok(0)
 }
 
-/// Opens the window of a worker, in its job.
 fn attach(host: &str, name: &str, flags: &[&str]) -> CommandResult {
     let (paths, host) = (Paths::from_env()?, host_name(host)?);
     let name = WorkerName::new(name).map_err(|e| Error::usage(e.to_string()))?;

@@ -30,7 +30,6 @@ enum HostRoute {
     Refused(&'static str, &'static str),
 }
 
-/// Carries out `command` on the host of the command line.
 pub(super) async fn run(ctx: &mut ClientContext, command: Command, on: &OnHost) -> CommandResult {
     let place = match on {
         OnHost::Local => return verbs::run(ctx, command).await,

@@ -67,7 +67,6 @@ pub(super) fn check_seconds(iterations: &[Iteration]) -> Option<f64> {
     iterations.iter().filter_map(Iteration::check_seconds).reduce(|sum, next| sum + next)
 }
 
-/// Formats the gates of an iteration, one a line.
 pub(super) fn gates(it: &Iteration) -> Vec<String> {
     let Some(verdict) = &it.verdict else { return vec![] };
     let mut lines = vec![];
@@ -136,7 +135,6 @@ pub(super) fn before_first(report: &Report) -> Option<String> {
         .then(|| format!("the baseline used all of the loop's time{cut}; no agent was started"))
 }
 
-/// Shows how to inspect, merge and remove the worktree.
 pub(super) fn worktree(report: &Report) -> Vec<String> {
     let Some(worktree) = &report.worktree else { return vec![] };
     let (path, repo) = (worktree.path.display(), worktree.base_repo.display());

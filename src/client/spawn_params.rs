@@ -100,9 +100,7 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
     if let Some(ralph) = ralph.as_mut().filter(|_| profile.is_one_shot(&cmd)) {
         ralph.inactivity_timeout = inactivity(args, settings).unwrap_or(ONE_SHOT_INACTIVITY_SECONDS);
     }
-    if let Some(warning) = weak_promise(args, &profile, &cmd) {
-        warnings.push(warning);
-    }
+    warnings.extend(weak_promise(args, &profile, &cmd));
     let env = env::build(std::env::vars_os(), &args.env, warnings)?;
     if kind == Some(SandboxKind::Docker) {
         warnings.extend(docker_warnings(&profile, &env.set)?);
@@ -248,7 +246,6 @@ fn ralph(args: &Spawn, settings: &Settings, sandbox: Option<SandboxKind>) -> Res
     Ok(RalphParams { gates, question_timeout, budgets: budgets(&args.budgets), reviewer, ..params })
 }
 
-/// Returns a glob relative to the worker's directory.
 fn relative(root: &Path, option: &str, glob: &str) -> Result<String> {
     if !Path::new(glob).is_absolute() {
         return Ok(glob.to_owned());

@@ -127,7 +127,6 @@ pub(super) fn quoted(lines: &[String]) -> impl Iterator<Item = String> {
     lines.iter().map(|line| format!("  | {}", printable(line)))
 }
 
-/// Returns the facts that the next step for a worker depends on.
 pub(super) fn situation(worker: &WorkerView) -> Situation<'_> {
     Situation {
         name: &worker.name,

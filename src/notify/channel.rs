@@ -33,7 +33,6 @@ pub(crate) enum Channel {
 }
 
 impl Channel {
-    /// The channels that the settings request.
     pub(crate) fn of(settings: &NotifySettings) -> Vec<Self> {
         let secret = || settings.secret_file.clone();
         let command = settings.command.clone().map(Self::Command);
@@ -68,9 +67,8 @@ impl Channel {
                     format!("Title: {}", message.title()),
                     format!("Priority: {priority}"),
                 ];
-                if let Some(token) = read_secret(secret.as_deref())? {
-                    headers.push(format!("Authorization: Bearer {token}"));
-                }
+                let token = read_secret(secret.as_deref())?;
+                headers.extend(token.map(|token| format!("Authorization: Bearer {token}")));
                 let body = if message.body().is_empty() { message.title() } else { message.body() };
                 Post { url, headers, body }.send().await
             }

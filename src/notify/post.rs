@@ -81,7 +81,6 @@ impl Post<'_> {
         })
     }
 
-    /// The request as a configuration file of curl.
     fn config(&self) -> String {
         let mut text = format!("url = {}\ngloboff\nrequest = \"POST\"\n", quoted(self.url));
         for header in &self.headers {

@@ -46,7 +46,6 @@ impl Coordinator {
         Ok(())
     }
 
-    /// The states of the workers, and lines about those that changed.
     pub(super) fn states(
         &mut self,
         list: &TaskList,

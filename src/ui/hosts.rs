@@ -24,7 +24,6 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a host may take before its rows are marked. The request goes on.
 const MARK_DELAY: Duration = Duration::from_secs(3);
 
-/// Reports the workers of a host until the interface has ended.
 pub(super) async fn watch(place: Place, events: UnboundedSender<UiEvent>) {
     let no_answer = || Error::new(ErrorCode::Unreachable, "it does not answer");
     let mut client = None;

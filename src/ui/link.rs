@@ -75,7 +75,6 @@ impl DaemonLink {
     }
 }
 
-/// Starts the task that answers questions about the workers of one machine.
 fn start_answers(place: Place, events: &UnboundedSender<UiEvent>) -> UnboundedSender<UiEffect> {
     let (questions, asked) = mpsc::unbounded_channel();
     tokio::spawn(answer(place, asked, events.clone()));

@@ -199,7 +199,6 @@ impl UiModel {
         rows
     }
 
-    /// The visible workers, with their groups.
     pub(super) fn visible(&self) -> Vec<(Attention, &WorkerView)> {
         let of_worker = |row| match row {
             Row::Worker(group, worker) => Some((group, worker)),

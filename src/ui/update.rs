@@ -111,7 +111,6 @@ fn receive(model: &mut UiModel, event: UiEvent) {
     }
 }
 
-/// Replaces the workers of one machine, a remote host or this one.
 fn replace_workers(model: &mut UiModel, host: Option<&HostName>, views: Vec<WorkerView>) {
     let is_of = |worker: &WorkerView| worker.host.as_ref().map(|host| &host.name) == host;
     let mut workers = model.workers.clone();
@@ -177,7 +176,6 @@ fn note_request(model: &mut UiModel) {
     }
 }
 
-/// Requests the visible page of the selected worker.
 fn load(model: &mut UiModel) -> Vec<UiEffect> {
     let panel = model.panel;
     let Some(name) = model.selected.clone().filter(|_| model.shows_panel() && panel != Panel::Output) else {

@@ -52,7 +52,6 @@ impl Verbs {
         command
     }
 
-    /// Runs a verb and sends its output as a page of a worker.
     pub(super) fn show(&self, name: String, panel: Panel, words: &[String], columns: u16) {
         let (mut command, events) = (self.command(words, columns), self.events.clone());
         tokio::spawn(async move {
@@ -127,7 +126,6 @@ impl Verbs {
     }
 }
 
-/// Sends the lines of a verb, and how it ended.
 async fn follow(mut child: Child, title: String, events: UnboundedSender<UiEvent>) {
     let streams = (child.stdout.take(), child.stderr.take());
     let (printed, errors) = tokio::join!(send_lines(streams.0, &events), send_lines(streams.1, &events));

@@ -9,7 +9,6 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::lines::{DaemonLines, hello_line, lines_of};
 use super::start::START_TIMEOUT;
-use super::{Client, Peer};
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{DaemonHello, RELEASE, VERSION};
 use crate::remote::ssh::{self, MAX_ATTEMPTS, RETRY_DELAY, RemoteFault, SshProcess};
@@ -23,6 +22,14 @@ pub(crate) const STARTING: &str = "swarm: starting the daemon";
 
 /// The exit status of a relay that found no daemon and was not permitted to start one.
 pub(crate) const NOBODY_STATUS: u8 = 3;
+
+/// A connection after the handshake.
+pub(super) struct RemoteConnection {
+    pub(super) lines: DaemonLines,
+    pub(super) writer: ChildStdin,
+    pub(super) link: RemoteLink,
+    pub(super) daemon: DaemonHello,
+}
 
 /// An ssh that carries a connection.
 pub(super) struct RemoteLink {
@@ -50,7 +57,11 @@ impl RemoteLink {
 ///
 /// # Errors
 /// [`ErrorCode::Unreachable`] or [`ErrorCode::Version`], with the next step.
-pub(super) async fn open(place: &Place, host: &RemoteHost, may_start: bool) -> Result<Option<Client>> {
+pub(super) async fn open(
+    place: &Place,
+    host: &RemoteHost,
+    may_start: bool,
+) -> Result<Option<RemoteConnection>> {
     let mut attempts = 1;
     loop {
         // Many clients that have lost one connection would make one each, all at once.
@@ -77,7 +88,7 @@ pub(super) async fn exchange(
     host: &RemoteHost,
     may_start: bool,
     (mut process, mut writer, reader): (SshProcess, ChildStdin, ChildStdout),
-) -> Result<Option<Client>, RemoteFault> {
+) -> Result<Option<RemoteConnection>, RemoteFault> {
     let mut lines = lines_of(reader);
     // A relay that ends at once has closed its input, and its message says why.
     let _ = writer.write_all(&hello_line()).await;
@@ -104,7 +115,7 @@ pub(super) async fn exchange(
         return Err(RemoteFault::Stuck(error));
     }
     let link = RemoteLink { place: place.clone(), process };
-    Ok(Some(Client::new(lines, Box::new(writer), Peer::Remote(Box::new(link)), daemon)))
+    Ok(Some(RemoteConnection { lines, writer, link, daemon }))
 }
 
 /// Returns the daemon's handshake, or `None` inside when the connection ended before it; `None` when neither came in

@@ -64,7 +64,6 @@ impl Machine {
         }
     }
 
-    /// Ends because the daemon has stopped.
     pub(super) fn stopped(&mut self) -> FollowEnd {
         self.daemon_stopped = true;
         self.resumable()

@@ -127,7 +127,6 @@ impl Runner {
         Named { name: self.dir.name.clone() }
     }
 
-    /// Runs the worker to its end and returns the exit status.
     async fn supervise(&mut self) -> Result<u8> {
         loop {
             let mut client = self.start_daemon().await?;

@@ -251,11 +251,7 @@ async fn wait(
     mut note: Option<String>,
     signals: &mut CaughtSignals,
 ) -> Result<std::result::Result<AttachedRun, u8>> {
-    let mut say = || {
-        if let Some(note) = note.take() {
-            ctx.out.note(&note);
-        }
-    };
+    let mut say = || note.take().iter().for_each(|note| ctx.out.note(note));
     let (mut last_answer, mut answers) = (Instant::now(), 0);
     loop {
         let next = tokio::select! {

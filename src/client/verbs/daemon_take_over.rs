@@ -90,7 +90,6 @@ fn confirm(ctx: &ClientContext, paths: &Paths, former: &DirectoryOwner) -> Resul
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
-/// Prints the workers whose runs were lost with the former host, and how to start each again.
 async fn print_lost(ctx: &ClientContext) -> CommandResult {
     let listing: Listing = ctx.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
     let is_lost = |cause: &Option<Cause>| matches!(cause, Some(Cause::Lost { host: Some(_) }));

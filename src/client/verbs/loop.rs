@@ -96,7 +96,6 @@ fn profile(name: &str, settings: &Settings) -> Result<Profile> {
     })
 }
 
-/// Checks that a spec file can be read and is not empty.
 fn spec_file(typed: &Path) -> Result<PathBuf> {
     let path = readable_file("spec file", typed)?;
     let bytes = std::fs::read(&path)

@@ -20,11 +20,9 @@ pub(super) async fn run(ctx: &ClientContext, args: &WorkerPage) -> CommandResult
         ctx.out.json(&json!({"name": name, "files": approved.files, "tests": approved.tests}))?;
         return Ok(0);
     }
-    for file in &approved.files {
-        ctx.out.line(&format!("approved {}", printable(file)))?;
-    }
-    for tests in &approved.tests {
-        ctx.out.line(&format!("approved the tests that ran: {}", printable(tests)))?;
-    }
+    let files = approved.files.iter().map(|file| format!("approved {}", printable(file)));
+    let tests =
+        approved.tests.iter().map(|tests| format!("approved the tests that ran: {}", printable(tests)));
+    ctx.out.lines(&files.chain(tests).collect::<Vec<_>>())?;
     Ok(0)
 }

@@ -46,7 +46,6 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphResume) -> CommandResul
     Ok(status)
 }
 
-/// Prints the loops whose park was lifted, as if each had been resumed.
 fn print_lifted(
     ctx: &ClientContext,
     format: PageFormat,

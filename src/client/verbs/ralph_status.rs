@@ -20,9 +20,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &WorkerPage) -> CommandResult
         PageFormat::Json => print_json(ctx, &view).await?,
         PageFormat::Text => {
             ctx.out.lines(&page(&view))?;
-            if let Some(hint) = next_step(&view) {
-                ctx.out.hint(&hint);
-            }
+            next_step(&view).iter().for_each(|hint| ctx.out.hint(hint));
         }
     }
     Ok(0)
@@ -50,9 +48,7 @@ fn page(view: &RalphView) -> Vec<String> {
     if let Some((story, count)) = view.tasks.as_ref().and_then(story) {
         lines.extend([format!("Story: {story}"), format!("Stories: {count}")]);
     }
-    if let Some(pattern) = &view.done_pattern {
-        lines.push(format!("Done pattern: {}", printable(pattern)));
-    }
+    lines.extend(view.done_pattern.as_ref().map(|pattern| format!("Done pattern: {}", printable(pattern))));
     lines
 }
 

@@ -60,9 +60,7 @@ pub(super) async fn run(ctx: &ClientContext, args: Send) -> CommandResult {
         let (text, enter, keys) = (text.clone(), !args.no_enter, args.keys);
         (name.clone(), Call::Send(SendParams { name, text, enter, keys, no_answer: all }))
     });
-    if let Some(warning) = dropped(&text, args.keys) {
-        ctx.out.warn(&warning);
-    }
+    dropped(&text, args.keys).iter().for_each(|warning| ctx.out.warn(warning));
     let mut failures = BatchErrors::new(ctx.out, args.format, !all);
     for (name, answer) in call_each::<Sent>(ctx, calls, SLOW_TIMEOUT).await? {
         match answer {

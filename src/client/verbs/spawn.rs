@@ -109,7 +109,6 @@ pub(super) struct StartReport {
     pub(super) stream: bool,
 }
 
-/// Prints a worker that was started, and follows it if it is a loop.
 pub(super) async fn print_and_follow(
     ctx: &ClientContext,
     spawned: &Spawned,

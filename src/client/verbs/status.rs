@@ -31,9 +31,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &StatusArgs) -> CommandResult
         StatusFormat::Json => ctx.out.json(&json::worker(&worker))?,
         StatusFormat::Text | StatusFormat::Tmux => {
             ctx.out.lines(&page(&worker, ctx.out))?;
-            if let Some(hint) = next_step(&situation(&worker)) {
-                ctx.out.hint(&hint);
-            }
+            next_step(&situation(&worker)).iter().for_each(|hint| ctx.out.hint(hint));
             ctx.report_seen(&worker.name, worker.status.is_finished()).await;
         }
     }
@@ -108,7 +106,6 @@ pub(super) fn color(status: Status) -> Color {
     }
 }
 
-/// How a person holds the worker, and since when.
 fn held(worker: &WorkerView) -> Option<String> {
     let HeldView { by, since } = worker.held.as_ref()?;
     let how = match by {

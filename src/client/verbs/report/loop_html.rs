@@ -30,9 +30,7 @@ pub(super) fn page(report: &Report, since: Option<DateTime<FixedOffset>>) -> Str
     for lines in [baseline(report), remarks(report), proof_lines(report)] {
         body.push_str(&block(&lines));
     }
-    for it in &report.iterations {
-        body.push_str(&details(it));
-    }
+    body.extend(report.iterations.iter().map(details));
     body.push_str(&block(&worktree(report)));
     html_page(&format!("swarm report {}", report.name), &body)
 }

@@ -39,7 +39,6 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
     titled("All iterations:", found.map(|line| format!("- {}", printable(&line))).collect())
 }
 
-/// Puts a title in front of lines, if there are any.
 fn titled(title: &str, lines: Vec<String>) -> Vec<String> {
     if lines.is_empty() {
         return lines;

@@ -15,9 +15,7 @@ pub(super) fn morning(view: &Morning) -> Vec<String> {
         lines.push("|---|---|---|--:|--:|--:|---|---|".to_owned());
         lines.extend(view.rows.iter().map(|row| line(row, &view.period)));
     }
-    for remark in view.remarks() {
-        lines.extend([String::new(), escaped(&remark)]);
-    }
+    lines.extend(view.remarks().iter().flat_map(|remark| [String::new(), escaped(remark)]));
     lines
 }
 

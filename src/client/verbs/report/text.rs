@@ -82,9 +82,7 @@ fn worker_lines(worker: &MorningRow, row: &str, out: Out) -> Vec<String> {
     } else {
         vec![format!("{INDENT}{}", row.trim_end()), fit(&format!("{BELOW}{result}"), width)]
     };
-    if let Some(next) = &worker.next {
-        lines.extend(wrapped(BELOW, next, width));
-    }
+    lines.extend(worker.next.iter().flat_map(|next| wrapped(BELOW, next, width)));
     lines
 }
 

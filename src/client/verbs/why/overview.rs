@@ -100,9 +100,7 @@ pub(super) fn block(worker: &WorkerView, detail: &Detail<'_>, out: Out) -> Vec<S
     let width = out.width.unwrap_or(DEFAULT_COLUMNS);
     let mut lines = vec![head(worker, width, out)];
     lines.extend(shown_evidence(worker, detail).iter().map(|line| fit(line, width)));
-    if let Some(next) = next(worker, detail) {
-        lines.extend(wrapped(NEXT, &next, width));
-    }
+    lines.extend(next(worker, detail).iter().flat_map(|next| wrapped(NEXT, next, width)));
     lines
 }
 
