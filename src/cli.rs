@@ -57,7 +57,6 @@ pub use looping::Loop;
 pub use number::OptionLimit;
 pub use on::{NamedHosts, OnHost};
 pub use quota::QuotaArgs;
-pub(crate) use ralph::LOOP_KEYS;
 pub use ralph::{RalphClean, RalphCommand, RalphDiff, RalphLogs, RalphPause, RalphRestore, RalphSet, Why};
 pub use ralph_resume::RalphResume;
 pub use ralph_tasks::{

@@ -99,9 +99,8 @@ pub struct GateArgs {
     /// iteration does not count until you run `swarm ralph approve NAME`.
     #[arg(hide_short_help = true, long, value_name = "FORMAT=PATH")]
     pub report: Vec<String>,
-    /// Gates that are tested outside of the worker's directory.
     #[command(flatten)]
-    pub rooms: RoomArgs,
+    pub(crate) rooms: RoomArgs,
 }
 
 /// Gates that are tested outside of the worker's directory.

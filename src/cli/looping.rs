@@ -215,21 +215,16 @@ pub struct Loop {
     /// tmux server: a path, or a name as in tmux -L [default: swarm's own]
     #[arg(hide_short_help = true, long, value_name = "SOCKET")]
     pub tmux_socket: Option<String>,
-    /// The gates.
     #[command(flatten)]
-    pub gates: GateArgs,
-    /// The budgets.
+    pub(crate) gates: GateArgs,
     #[command(flatten)]
-    pub budgets: BudgetArgs,
-    /// The worktree.
+    pub(crate) budgets: BudgetArgs,
     #[command(flatten)]
-    pub worktree: WorktreeArgs,
-    /// The sandbox.
+    pub(crate) worktree: WorktreeArgs,
     #[command(flatten)]
-    pub sandbox: SandboxArgs,
-    /// The caps.
+    pub(crate) sandbox: SandboxArgs,
     #[command(flatten)]
-    pub caps: CapArgs,
+    pub(crate) caps: CapArgs,
     /// Agent command [default: of --agent, or else of the settings]
     ///
     /// swarm runs the first that is set: COMMAND, the command of --agent, that of `agent` under `[ralph_loop]` in the

@@ -175,21 +175,6 @@ pub struct RalphLogs {
     pub format: PageFormat,
 }
 
-/// The settings of a loop that `ralph set` changes. Its help describes them.
-pub(crate) const LOOP_KEYS: [&str; 11] = [
-    "max_iterations",
-    "max_time",
-    "max_cost",
-    "max_tokens",
-    "max_failures",
-    "no_progress",
-    "max_context",
-    "inactivity_timeout",
-    "question_timeout",
-    "done_pattern",
-    "prompt_file",
-];
-
 /// `swarm ralph set`
 #[derive(Debug, Args)]
 pub struct RalphSet {

@@ -110,12 +110,10 @@ pub struct TaskReviewArgs {
 /// `swarm ralph tasks check`
 #[derive(Debug, Args)]
 pub struct TasksCheck {
-    /// The list.
     #[command(flatten)]
-    pub place: TaskListPlace,
-    /// The rules.
+    pub(crate) place: TaskListPlace,
     #[command(flatten)]
-    pub review: TaskReviewArgs,
+    pub(crate) review: TaskReviewArgs,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
@@ -124,9 +122,8 @@ pub struct TasksCheck {
 /// `swarm ralph tasks ls`
 #[derive(Debug, Args)]
 pub struct TasksLs {
-    /// The list.
     #[command(flatten)]
-    pub place: TaskListPlace,
+    pub(crate) place: TaskListPlace,
     /// Show the next story of a loop without reviews
     #[arg(long)]
     pub skip_review: bool,
@@ -138,9 +135,8 @@ pub struct TasksLs {
 /// `swarm ralph tasks graph`
 #[derive(Debug, Args)]
 pub struct TasksGraph {
-    /// The list.
     #[command(flatten)]
-    pub place: TaskListPlace,
+    pub(crate) place: TaskListPlace,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: GraphFormat,
@@ -194,9 +190,8 @@ const IMPORT_FORMATS: [Choice<ImportFormat>; 5] = [
 /// `swarm ralph tasks export`
 #[derive(Debug, Args)]
 pub struct TasksExport {
-    /// The list.
     #[command(flatten)]
-    pub place: TaskListPlace,
+    pub(crate) place: TaskListPlace,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: ExportFormat,

@@ -135,9 +135,8 @@ pub struct SessionPlace {
 /// `swarm session status` and `swarm session logs`
 #[derive(Debug, Args)]
 pub struct SessionWhich {
-    /// The session loop.
     #[command(flatten)]
-    pub place: SessionPlace,
+    pub(crate) place: SessionPlace,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,

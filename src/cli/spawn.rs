@@ -162,33 +162,24 @@ pub struct Spawn {
     /// Output format
     #[arg(hide_short_help = true, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
-    /// The prompt.
     #[command(flatten)]
-    pub prompt: PromptArgs,
-    /// The restart policy.
+    pub(crate) prompt: PromptArgs,
     #[command(flatten)]
-    pub restart: RestartArgs,
-    /// The loop.
+    pub(crate) restart: RestartArgs,
     #[command(flatten)]
-    pub ralph: LoopArgs,
-    /// The task list.
+    pub(crate) ralph: LoopArgs,
     #[command(flatten)]
-    pub tasks: TaskListArgs,
-    /// The gates.
+    pub(crate) tasks: TaskListArgs,
     #[command(flatten)]
-    pub gates: GateArgs,
-    /// The budgets.
+    pub(crate) gates: GateArgs,
     #[command(flatten)]
-    pub budgets: BudgetArgs,
-    /// The worktree.
+    pub(crate) budgets: BudgetArgs,
     #[command(flatten)]
-    pub worktree: WorktreeArgs,
-    /// The sandbox.
+    pub(crate) worktree: WorktreeArgs,
     #[command(flatten)]
-    pub sandbox: SandboxArgs,
-    /// The caps.
+    pub(crate) sandbox: SandboxArgs,
     #[command(flatten)]
-    pub caps: CapArgs,
+    pub(crate) caps: CapArgs,
     /// Agent command [default: `command` in the settings]
     #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     pub cmd: Vec<String>,
@@ -278,7 +269,7 @@ pub struct LoopArgs {
 /// The git worktree.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Isolation")]
-pub struct WorktreeArgs {
+pub(crate) struct WorktreeArgs {
     /// Run the agent in its own git worktree
     #[arg(long)]
     pub worktree: bool,

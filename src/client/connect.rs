@@ -178,6 +178,12 @@ pub async fn connect_existing(place: &Place) -> Result<Option<Client>> {
     }
 }
 
+/// As [`connect_existing`]; an absent daemon is an error.
+pub(crate) async fn require_existing(place: &Place) -> Result<Client> {
+    let absent = || Error::new(ErrorCode::NoDaemon, "the daemon is not running");
+    connect_existing(place).await?.ok_or_else(absent)
+}
+
 /// Connects to the daemon, and starts it when it does not run. Warns about a daemon of another release.
 ///
 /// # Errors

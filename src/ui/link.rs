@@ -182,10 +182,7 @@ async fn one_answer(
     let client = match client {
         Some(client) => client,
         // Only the other task starts a daemon.
-        None => match connect::connect_existing(place).await? {
-            Some(connected) => client.insert(connected),
-            None => return Err(Error::new(ErrorCode::NoDaemon, "the daemon is not running")),
-        },
+        None => client.insert(connect::require_existing(place).await?),
     };
     Ok(match question.clone() {
         UiEffect::Load(name, panel, lines) => {

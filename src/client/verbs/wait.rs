@@ -184,11 +184,9 @@ impl Waiter {
                     Status::Failed => format!("failed ({reason})"),
                     _ => format!("has ended ({reason})"),
                 };
-                let never = match what {
-                    WaitFor::Exit | WaitFor::Done => String::new(),
-                    WaitFor::Ready | WaitFor::Idle | WaitFor::Waiting => {
-                        format!(", so it can no longer become {}", word(what))
-                    }
+                let never = match is_end(what) {
+                    true => String::new(),
+                    false => format!(", so it can no longer become {}", word(what)),
                 };
                 (format!("worker '{name}' {how}{never}"), Some(format!("swarm why {name}")))
             }
