@@ -1,6 +1,5 @@
 //! Quotes the last lines of an agent or a check that failed, for `why`, `report` and the follower.
 
-use swarm_state::gates::Verdict;
 use swarm_state::ledger::Iteration;
 use swarm_state::screen::printable;
 
@@ -13,9 +12,7 @@ const MAX_QUOTED_CHECKS: usize = 3;
 
 /// Whether the agent's last output explains the end of the iteration.
 pub(super) fn shows_output(it: &Iteration) -> bool {
-    !it.last_lines.is_empty()
-        && it.trouble().is_some()
-        && !it.verdict.as_ref().is_some_and(Verdict::is_complete)
+    !it.last_lines.is_empty() && it.trouble().is_some() && !it.is_complete()
 }
 
 pub(super) fn of_agent(it: &Iteration) -> Vec<String> {

@@ -70,19 +70,13 @@ const PAUSE_TIMEOUT: Duration = Duration::from_secs(3);
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How following a loop ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FollowResult {
     pub(super) code: u8,
     /// The follower was interrupted with Ctrl-C or SIGTERM.
     pub(super) was_interrupted: bool,
     /// The daemon stopped, which paused the loop. A request now would start another daemon.
     pub(super) daemon_stopped: bool,
-}
-
-impl FollowResult {
-    fn of(code: u8) -> Self {
-        Self { code, was_interrupted: false, daemon_stopped: false }
-    }
 }
 
 /// Follows the loop of `spawned` to its end.
@@ -95,7 +89,7 @@ pub(super) async fn result(
     let followed = follow(ctx, spawned, options, signals).await;
     ctx.out.no_progress();
     match followed {
-        Err(Failure::ReaderGone) => Ok(FollowResult::of(failed_if_unread(Err(Failure::ReaderGone))?)),
+        Err(Failure::ReaderGone) => Ok(FollowResult { code: 1, ..FollowResult::default() }),
         followed => followed,
     }
 }
@@ -179,7 +173,7 @@ async fn follow(
         progress_line.update(&input, &place, &name, &send);
         let acts = match input {
             FollowInput::Tick | FollowInput::Event(FollowEvent::Spent(_)) => vec![],
-            FollowInput::HangUp => return Ok(FollowResult::of(129)),
+            FollowInput::HangUp => return Ok(FollowResult { code: 129, ..FollowResult::default() }),
             FollowInput::Interrupt => machine.interrupt(),
             FollowInput::Quiet => machine.pending().cloned().map(FollowAction::End).into_iter().collect(),
             FollowInput::Event(FollowEvent::Notice(notice)) => machine.notice(&notice),

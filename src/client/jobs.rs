@@ -35,13 +35,9 @@ pub(super) fn run(args: &[OsString], out: Out) -> Option<CommandResult> {
         ["--slurm", host, ref args @ ..] => serve(host, args, out),
         ["--attach", host, name, ref flags @ ..] => attach(host, name, flags),
         ["--check-slurm"] => check(out),
-        ["--job-run"] => run_job(out),
+        ["--job-run"] => block_on(runner::run(out)).unwrap_or_else(|error| Err(error.into())),
         _ => return None,
     })
-}
-
-fn run_job(out: Out) -> CommandResult {
-    block_on(runner::run(out))?
 }
 
 fn host_name(text: &str) -> Result<HostName> {

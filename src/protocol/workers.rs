@@ -247,7 +247,7 @@ pub struct AttachView {
 }
 
 /// The parameters of `kill`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KillParams {
     /// The worker.
     pub name: String,

@@ -135,8 +135,7 @@ pub(super) fn of_iteration(it: &Iteration) -> Vec<String> {
 
 /// Formats the proof of the last iteration, if it is complete.
 pub(super) fn proof_lines(report: &Report) -> Vec<String> {
-    let is_complete = |it: &&Iteration| it.is_complete();
-    let Some(last) = report.iterations.last().filter(is_complete) else { return vec![] };
+    let Some(last) = report.iterations.last().filter(|it| it.is_complete()) else { return vec![] };
     let summary = proof_to_show(report, last);
     if summary.holds.is_empty() {
         return vec![];

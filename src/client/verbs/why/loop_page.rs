@@ -3,7 +3,7 @@
 use swarm_state::advice::{Situation, next_step, raise_and_resume, raise_memory};
 use swarm_state::cause::Cause;
 use swarm_state::ends::LoopEnd;
-use swarm_state::gates::{CheckResult, Verdict};
+use swarm_state::gates::CheckResult;
 use swarm_state::ledger::Iteration;
 use swarm_state::model::LoopStatus;
 use swarm_state::notice::{StopReason, duration};
@@ -36,7 +36,7 @@ pub(super) fn page(report: &Report) -> Vec<String> {
     }
     lines.push(format!("used: {}", used(report)));
     lines.extend(watched(report));
-    let is_complete = report.iterations.last().is_some_and(is_complete);
+    let is_complete = report.iterations.last().is_some_and(Iteration::is_complete);
     let in_force = in_force(&report.gates);
     lines
         .extend((!is_complete && !in_force.is_empty()).then(|| format!("in force: {}", in_force.join(", "))));
@@ -61,7 +61,7 @@ pub(super) fn page(report: &Report) -> Vec<String> {
 }
 
 fn proof_lines(report: &Report, it: &Iteration) -> Vec<String> {
-    if !is_complete(it) {
+    if !it.is_complete() {
         return vec![];
     }
     let summary = proof_to_show(report, it);
@@ -75,16 +75,11 @@ fn proof_lines(report: &Report, it: &Iteration) -> Vec<String> {
 }
 
 fn ending(it: &Iteration) -> String {
-    let verb = if it.has_failed() && !is_complete(it) { "failed" } else { "ended" };
+    let verb = if it.has_failed() && !it.is_complete() { "failed" } else { "ended" };
     let took = duration(it.seconds as u64, " ");
     let why = it.trouble().or_else(|| it.end.map(|_| it.reason.clone()));
     let why = why.map(|why| format!(": {}", printable(&why))).unwrap_or_default();
     format!("iteration {} {verb} after {took}{why}", it.iteration)
-}
-
-/// Whether every gate held, however the agent ended.
-fn is_complete(it: &Iteration) -> bool {
-    it.verdict.as_ref().is_some_and(Verdict::is_complete)
 }
 
 /// Shows the last output of the agent when its iteration failed.
