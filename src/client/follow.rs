@@ -137,14 +137,14 @@ impl ProgressLine {
         events: &UnboundedSender<FollowEvent>,
     ) {
         let Some(line) = &mut self.line else { return };
-        match input {
-            FollowInput::Event(FollowEvent::Notice(notice)) if notice.worker == name => {
-                if line.notice(notice) {
-                    tokio::spawn(ask_spent(place.clone(), name.to_owned(), events.clone()));
-                }
-            }
-            FollowInput::Event(FollowEvent::Spent(dollars)) => line.spent(*dollars),
-            _ => {}
+        if let FollowInput::Event(FollowEvent::Spent(dollars)) = input {
+            line.spent(*dollars);
+        }
+        if let FollowInput::Event(FollowEvent::Notice(notice)) = input
+            && notice.worker == name
+            && line.notice(notice)
+        {
+            tokio::spawn(ask_spent(place.clone(), name.to_owned(), events.clone()));
         }
     }
 }

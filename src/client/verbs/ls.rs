@@ -115,7 +115,7 @@ pub(super) fn names(workers: &[WorkerView]) -> Vec<String> {
 /// The width from which a table has the columns that few people need.
 const WIDE_COLUMNS: usize = 120;
 
-/// Formats the table of `ls` and `ralph ls`, with a row for each host of `silent`. Cuts a wide table at the command first.
+/// Formats the table of `ls` and `ralph ls`, with a row for each silent host. Cuts a wide table at the command first.
 pub(super) fn worker_table(
     workers: &[WorkerView],
     silent: &[SilentHost],
