@@ -21,8 +21,7 @@ pub(super) fn of_agent(it: &Iteration) -> Vec<String> {
 
 /// Quotes the last output of a check, which ends with its exit status.
 pub(super) fn of_check(output: &str) -> Vec<String> {
-    let lines: Vec<String> = output.lines().map(str::to_owned).collect();
-    last_lines(&lines)
+    last_lines(&output.lines().map(str::to_owned).collect::<Vec<_>>())
 }
 
 /// Quotes the last output of the checks that failed, each below its name.

@@ -80,21 +80,19 @@ impl OutputTail {
         if peeked.live && !peeked.alternate && peeked.first > known {
             peeked = self.peek(client, MANY_LINES).await?;
         }
-        let new;
-        if !peeked.live || peeked.run != self.run {
-            let log = self.new_log(client).await?;
-            let printed = if self.full_screen { usize::MAX } else { self.visible_chars };
-            new = ended(&log, self.last_header.as_deref(), printed);
-            if let Some(header) = log.into_iter().rfind(|line| is_run_header(line))
-                && self.last_header.as_ref() != Some(&header)
-            {
-                (self.last_header, self.visible_chars, self.full_screen) = (Some(header), 0, false);
-            }
-            // The polled run may have ended before the log was read. It is then in the log, and the next poll finds it.
-            self.run = peeked.run;
-        } else {
-            new = self.accept(&peeked);
+        if peeked.live && peeked.run == self.run {
+            return Ok(self.accept(&peeked));
         }
+        let log = self.new_log(client).await?;
+        let printed = if self.full_screen { usize::MAX } else { self.visible_chars };
+        let new = ended(&log, self.last_header.as_deref(), printed);
+        if let Some(header) = log.into_iter().rfind(|line| is_run_header(line))
+            && self.last_header.as_ref() != Some(&header)
+        {
+            (self.last_header, self.visible_chars, self.full_screen) = (Some(header), 0, false);
+        }
+        // The polled run may have ended before the log was read. It is then in the log, and the next poll finds it.
+        self.run = peeked.run;
         Ok(new)
     }
 

@@ -33,23 +33,17 @@ pub(super) fn hints(model: &UiModel) -> Vec<(&'static str, &'static str)> {
         hints.push(("tab", "next that needs you"));
     }
     if let Some(worker) = selected {
-        let is_live = worker.status.is_live();
-        if worker.tmux.pane.is_some() {
-            hints.extend([("enter", "attach"), ("m", "message")]);
-        }
-        if is_loop(worker) && is_live {
-            hints.push(("p", "pause"));
-        }
-        if is_loop(worker) && matches!(worker.status, Status::Paused | Status::Lost) {
-            hints.push(("r", "resume"));
-        }
-        if worker.status.is_finished() {
-            hints.push(("R", "respawn"));
-        }
-        hints.push(("w", "why"));
-        if is_loop(worker) {
-            hints.push(("d", "diff"));
-        }
+        let (is_loop, status, has_pane) = (is_loop(worker), worker.status, worker.tmux.pane.is_some());
+        let fitting = [
+            (has_pane, ("enter", "attach")),
+            (has_pane, ("m", "message")),
+            (is_loop && status.is_live(), ("p", "pause")),
+            (is_loop && matches!(status, Status::Paused | Status::Lost), ("r", "resume")),
+            (status.is_finished(), ("R", "respawn")),
+            (true, ("w", "why")),
+            (is_loop, ("d", "diff")),
+        ];
+        hints.extend(fitting.into_iter().filter(|(fits, _)| *fits).map(|(_, hint)| hint));
     }
     hints.extend([("s", "spawn"), ("/", "filter"), (":", "verb"), ("q", "quit")]);
     hints

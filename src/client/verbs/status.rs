@@ -57,12 +57,9 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     worker.context.iter().for_each(|percent| say("context", format!("{percent}% used")));
     say("command", join(&worker.cmd));
     say("directory", worker.cwd.display().to_string());
-    if let Some(tree) = &worker.worktree {
-        say("worktree", format!("{} (branch {})", tree.path.display(), tree.branch));
-    }
-    if let Some(kind) = worker.sandbox {
-        say("sandbox", format!("{}, {}", kind.as_str(), network(worker)));
-    }
+    let tree = worker.worktree.iter();
+    tree.for_each(|tree| say("worktree", format!("{} (branch {})", tree.path.display(), tree.branch)));
+    worker.sandbox.iter().for_each(|kind| say("sandbox", format!("{}, {}", kind.as_str(), network(worker))));
     say("started", started(&worker.started));
     worker.pid.iter().for_each(|pid| say("pid", pid.to_string()));
     match (worker.signal, worker.exit_code) {
