@@ -164,8 +164,6 @@ fn try_term(name: &str) -> String {
     format!("TERM=xterm-256color swarm attach {name}")
 }
 
-// ---- the tmux client ----
-
 /// Runs a tmux client on the terminal until it ends.
 async fn look(
     tmux: &Tmux,
@@ -240,8 +238,6 @@ fn refused(status: ExitStatus, printed: &str, name: &str) -> Option<Error> {
 fn command(argv: &[OsString]) -> Command {
     AttachPlan::command(argv).into()
 }
-
-// ---- waiting for the next run ----
 
 /// Waits for the first run, or for the one after a run whose window closed. Prints `note` once, unless that run was the
 /// last. Returns the exit status when there is no run.
@@ -336,8 +332,6 @@ fn end_message(name: &str, worker: Option<&WorkerView>) -> (String, Option<Strin
     };
     (line, next_step(&situation))
 }
-
-// ---- signals ----
 
 fn signal_status(which: Signal) -> u8 {
     exit_status(128 + which as i32)
