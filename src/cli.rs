@@ -15,6 +15,7 @@ use crate::protocol::RELEASE;
 
 mod after;
 mod answer;
+mod choice;
 mod config;
 mod format;
 mod gates;
@@ -42,39 +43,31 @@ mod worker;
 
 pub use after::{Clean, Events, Since, Wait, WaitFor};
 pub use answer::AnswerArgs;
-pub use config::{ConfigArgs, ConfigCommand, ConfigEdit, ConfigShow};
-pub use format::{Format, PageFormat, StatusFormat};
+pub use config::{ConfigCommand, ConfigEdit};
+pub use format::{Format, ListFormatArg, PageFormat, PageFormatArg, StatusFormat, WorkerPage, word};
 pub(crate) use gates::parse_dollars;
-pub use gates::{BudgetArgs, GateArgs, NoWork, RoomArgs};
-pub use hold::{HoldArgs, ReleaseArgs};
+pub use gates::{BudgetArgs, GateArgs, RoomArgs};
+pub use hold::HoldArgs;
 pub use hooks::{
-    HookAgent, HookPlace, HookScope, HooksArgs, HooksCommand, HooksStatus, PluginAgent, PluginArgs,
-    PluginCommand, PluginPlace,
+    HookAgent, HookPlace, HookScope, HooksCommand, HooksStatus, PluginAgent, PluginCommand, PluginPlace,
 };
-pub use host::{Fetch, HostArgs, HostCheck, HostCommand, HostInstall, HostLs};
+pub use host::{Fetch, HostCheck, HostCommand, HostInstall};
 pub use json_errors::{requests_json, usage_error};
 pub use looping::Loop;
 pub use number::OptionLimit;
 pub use on::{NamedHosts, OnHost};
 pub use quota::QuotaArgs;
-pub(crate) use ralph::LOOP_KEYS;
-pub use ralph::{
-    RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphLogs, RalphLs, RalphPause,
-    RalphRestore, RalphSet, RalphStatus, Why,
-};
+pub use ralph::{RalphClean, RalphCommand, RalphDiff, RalphLogs, RalphPause, RalphRestore, RalphSet, Why};
 pub use ralph_resume::RalphResume;
 pub use ralph_tasks::{
-    ExportFormat, GraphFormat, ImportFrom, RalphTasksArgs, RalphTasksCommand, TaskListPlace, TaskReviewArgs,
-    TasksCheck, TasksExport, TasksGraph, TasksImport, TasksLs,
+    ExportFormat, GraphFormat, RalphTasksCommand, TaskListPlace, TaskReviewArgs, TasksCheck, TasksExport,
+    TasksGraph, TasksImport, TasksLs,
 };
 pub use report::{ReportArgs, ReportFormat};
-pub use sandbox::{Allow, HostList, Net, SandboxArgs, Wish};
-pub use service::{
-    Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, DaemonTakeOver, Doctor, NotifyArgs,
-    NotifyCommand,
-};
-pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
-pub use spawn::{CapArgs, LoopArgs, PromptArgs, RestartArgs, Route, Spawn};
+pub use sandbox::{Allow, HostList, SandboxArgs};
+pub use service::{Completions, DaemonCommand, DaemonRun, DaemonTakeOver, NotifyCommand};
+pub use session::{Hook, SessionCommand, SessionPlace, SessionStart, SessionWhich};
+pub use spawn::{CapArgs, LoopArgs, PromptArgs, RestartArgs, Spawn};
 pub use task_files::{RalphArchive, RalphInit, RalphPlan};
 pub use task_list::TaskListArgs;
 pub use unknown::explain;
@@ -230,11 +223,11 @@ pub enum Command {
     #[command(long_about = answer::ANSWER_LONG)]
     Answer(AnswerArgs),
     /// Keep swarm from typing into workers or ending them
-    #[command(long_about = hold::HOLD_LONG)]
+    #[command(long_about = hold::HOLD_LONG, after_help = hold::HOLD_AFTER)]
     Hold(HoldArgs),
     /// End the hold of workers
-    #[command(long_about = hold::RELEASE_LONG)]
-    Release(ReleaseArgs),
+    #[command(long_about = hold::RELEASE_LONG, after_help = hold::RELEASE_AFTER)]
+    Release(HoldArgs),
     /// Allow a sandboxed worker to reach a host
     #[command(long_about = "Allow a sandboxed worker to reach a host.\n\n\
         A worker with --net allow reaches only the hosts of its list. When it asks for another one, swarm refuses the \
@@ -289,42 +282,49 @@ pub enum Command {
     #[command(long_about = report::REPORT_LONG)]
     Report(ReportArgs),
     /// Manage loops
-    #[command(long_about = ralph::RALPH_LONG)]
-    Ralph(RalphArgs),
+    #[command(subcommand, long_about = ralph::RALPH_LONG)]
+    Ralph(RalphCommand),
     /// Manage loops inside an agent's own session
-    #[command(long_about = session::SESSION_LONG)]
-    Session(SessionArgs),
+    #[command(subcommand, long_about = session::SESSION_LONG)]
+    Session(SessionCommand),
     /// Entry point for agent hooks (internal)
     #[command(long_about = session::HOOK_LONG)]
     Hook(Hook),
     /// Manage session hooks
-    #[command(long_about = hooks::HOOKS_LONG, after_long_help = hooks::HOOKS_AFTER)]
-    Hooks(HooksArgs),
+    #[command(subcommand, long_about = hooks::HOOKS_LONG, after_long_help = hooks::HOOKS_AFTER)]
+    Hooks(HooksCommand),
     /// Manage agent plugins that add loop commands
-    #[command(long_about = hooks::PLUGIN_LONG, after_long_help = hooks::PLUGIN_AFTER)]
-    Plugin(PluginArgs),
+    #[command(subcommand, long_about = hooks::PLUGIN_LONG, after_long_help = hooks::PLUGIN_AFTER)]
+    Plugin(PluginCommand),
     /// Show, check and edit the settings
-    #[command(long_about = "Show, check and edit the settings.\n\n\
-        swarm-config(5) lists the files and the keys.")]
-    Config(ConfigArgs),
+    #[command(
+        subcommand,
+        long_about = "Show, check and edit the settings.\n\n\
+        swarm-config(5) lists the files and the keys."
+    )]
+    Config(ConfigCommand),
     /// Fetch the branch of a worker on a remote host
     #[command(long_about = host::FETCH_LONG)]
     Fetch(Fetch),
     /// Manage remote hosts
-    #[command(long_about = host::HOST_LONG, after_long_help = host::HOST_AFTER)]
-    Host(HostArgs),
+    #[command(subcommand, long_about = host::HOST_LONG, after_long_help = host::HOST_AFTER)]
+    Host(HostCommand),
     /// Manage notifications
-    #[command(long_about = service::NOTIFY_LONG)]
-    Notify(NotifyArgs),
+    #[command(subcommand, long_about = service::NOTIFY_LONG)]
+    Notify(NotifyCommand),
     /// Manage the daemon
-    #[command(long_about = service::DAEMON_LONG, after_long_help = service::DAEMON_AFTER)]
-    Daemon(DaemonArgs),
+    #[command(subcommand, long_about = service::DAEMON_LONG, after_long_help = service::DAEMON_AFTER)]
+    Daemon(DaemonCommand),
     /// Find problems and suggest fixes
-    #[command(long_about = "Find problems and suggest fixes.\n\n\
+    #[command(
+        long_about = "Find problems and suggest fixes.\n\n\
         Checks tmux and its server, the daemon and its socket, damaged state files, files and panes that no worker owns, \
         git, disk space, permissions, settings, and whether agents survive a logout. It changes nothing and \
-        starts nothing.")]
-    Doctor(Doctor),
+        starts nothing.",
+        after_long_help = "Exit status:\n  0  Every check passed; warnings are allowed.\n  \
+        1  A check failed."
+    )]
+    Doctor(PageFormatArg),
     /// Run a complete loop in seconds with a built-in agent
     #[command(long_about = "Run a complete loop in seconds with a built-in agent.\n\n\
         The demo needs no API key and costs nothing. It runs in a temporary directory with its own daemon and tmux \

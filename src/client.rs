@@ -57,16 +57,7 @@ pub(crate) mod testing;
 ///
 /// # Errors
 /// Whatever stopped it; `main` prints it and takes the exit status from its code.
-pub fn run(command: Command, config: Option<PathBuf>, out: Out) -> CommandResult {
-    let context = context::ClientContext { out, config, host: None };
-    block_on(verbs::run(&context, command))?
-}
-
-/// Carries out `command` on a remote host.
-///
-/// # Errors
-/// As [`run`]; when the command is for this machine only.
-pub fn run_on_host(command: Command, config: Option<PathBuf>, on: &OnHost, out: Out) -> CommandResult {
+pub fn run(command: Command, config: Option<PathBuf>, on: &OnHost, out: Out) -> CommandResult {
     let mut context = context::ClientContext { out, config, host: None };
     block_on(on_host::run(&mut context, command, on))?
 }

@@ -12,12 +12,10 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::out::{Color, Out};
-use crate::out::{CommandResult, Failure};
+use crate::error::{Error, Result};
+use crate::out::{Color, CommandResult, Failure, Out};
 use crate::paths::own_program;
 use crate::runtime::{CaughtSignals, block_on};
-
-use crate::error::{Error, Result};
 
 pub mod agent;
 mod workspace;
@@ -25,7 +23,6 @@ mod workspace;
 use agent::{MARKER, TASKS, TODO};
 use workspace::Workspace;
 
-/// The timeout of the whole demo.
 const DEMO_TIMEOUT: Duration = Duration::from_secs(55);
 
 const PROMPT: &str = "\
@@ -33,6 +30,8 @@ study TODO.md and do the first open task
 tick it off when it is done
 print ALL TASKS DONE when no task is left
 ";
+
+const SPAWN: &str = "spawn --name demo --ralph --prompt-file PROMPT.md --max-iterations 10";
 
 /// The lines that the follower must print, in this order. Other lines may come between them.
 const EXPECTED_LINES: [&str; 9] = [
@@ -88,8 +87,7 @@ async fn run_steps(out: Out, workspace: &Workspace) -> CommandResult {
     heading(out, "Its task list, TODO.md:")?;
     out.lines(&indented(TASKS))?;
     heading(out, "Start the loop and follow it. Your own agent would be after `--`:")?;
-    let typed = "swarm spawn --name demo --ralph --prompt-file PROMPT.md --max-iterations 10";
-    command_line(out, &format!("{typed} --done-pattern '{MARKER}' -- AGENT"))?;
+    command_line(out, &format!("swarm {SPAWN} --done-pattern '{MARKER}' -- AGENT"))?;
     follow(out, workspace).await?;
     heading(out, "Every task is done:")?;
     let todo = std::fs::read_to_string(workspace.project().join(TODO));
@@ -113,17 +111,11 @@ async fn run_steps(out: Out, workspace: &Workspace) -> CommandResult {
 async fn follow(out: Out, workspace: &Workspace) -> Result<(), Failure> {
     let agent = own_program()?;
     let mut command = workspace.swarm()?;
-    command.args([
-        "spawn",
-        "--name",
-        "demo",
-        "--ralph",
-        "--prompt-file",
-        "PROMPT.md",
-        "--max-iterations",
-        "10",
-    ]);
-    command.args(["--prompt-via", "stdin", "--done-pattern", MARKER, "--"]).arg(agent).arg("__demo-agent");
+    command
+        .args(SPAWN.split(' '))
+        .args(["--prompt-via", "stdin", "--done-pattern", MARKER, "--"])
+        .arg(agent)
+        .arg("__demo-agent");
     let mut child = spawn(command.stdout(Stdio::piped()))?;
     let Some(stdout) = child.stdout.take() else {
         return Err(Error::invalid("the follower has no output").into());
@@ -135,9 +127,7 @@ async fn follow(out: Out, workspace: &Workspace) -> Result<(), Failure> {
     while let Some(line) = lines.next_line().await.map_err(next)? {
         out.line(&format!("  {line}"))?;
         if expected_lines.next_if(|expected| line.starts_with(**expected)).is_some() {
-            if let Some(words) = explain(&line) {
-                narrate(out, words)?;
-            }
+            explain(&line).map_or(Ok(()), |words| narrate(out, words))?;
             if line == STATUS_AFTER {
                 show_status(out, workspace).await?;
             }
@@ -156,7 +146,6 @@ async fn follow(out: Out, workspace: &Workspace) -> Result<(), Failure> {
     }
 }
 
-/// Returns the explanation of a line for a new user.
 fn explain(line: &str) -> Option<&'static str> {
     if line.contains("iteration 2 failed") {
         Some(
@@ -212,7 +201,6 @@ fn indented(text: &str) -> Vec<String> {
     text.lines().map(|line| format!("  {line}")).collect()
 }
 
-/// Runs a command and returns its stdout.
 async fn output(workspace: &Workspace, args: &[&str]) -> Result<String> {
     let mut command = workspace.swarm()?;
     let child = spawn(command.args(args).stdout(Stdio::piped()))?;

@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use check::{Check, Level};
 use observed::Observed;
 
-use crate::cli::{Doctor, PageFormat};
+use crate::cli::{PageFormat, PageFormatArg};
 use crate::out::{Failure, Out};
 use crate::paths::Paths;
 use crate::runtime::block_on;
@@ -46,7 +46,7 @@ struct DoctorReport {
 ///
 /// # Errors
 /// When the output cannot be written.
-pub fn run(args: &Doctor, out: Out) -> Result<u8, Failure> {
+pub fn run(args: &PageFormatArg, out: Out) -> Result<u8, Failure> {
     let checks = block_on(async { timeout(DOCTOR_TIMEOUT, look()).await })?.unwrap_or_else(|_| {
         let message = format!("the checks took longer than {} s", DOCTOR_TIMEOUT.as_secs());
         vec![Check::fail("doctor", message, "check whether a disk or a network file system hangs")]

@@ -11,8 +11,8 @@ use swarm_state::pattern::Pattern;
 
 use crate::error::{Error, Result};
 
-/// The settings of a loop that can be changed.
-const CHANGEABLE_SETTINGS: &str = "max_iterations, max_time, max_cost, max_tokens, max_failures, no_progress, max_context, inactivity_timeout, question_timeout, \
+/// The settings of a loop that can be changed, separated by a comma and a space.
+pub(crate) const CHANGEABLE_SETTINGS: &str = "max_iterations, max_time, max_cost, max_tokens, max_failures, no_progress, max_context, inactivity_timeout, question_timeout, \
      done_pattern, prompt_file";
 
 /// Parses one setting. Durations are seconds and costs are millionths of a US dollar, as in a spawn.

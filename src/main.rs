@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use swarm::cli::{Cli, Command, DaemonArgs, DaemonCommand, OnHost, RalphArgs, RalphCommand};
+use swarm::cli::{Cli, Command, DaemonCommand, OnHost, RalphCommand};
 use swarm::out::{CommandResult, Failure, Out};
 use swarm::paths::Paths;
 use swarm::settings::Settings;
@@ -88,31 +88,29 @@ fn dispatch(cli: Cli) -> CommandResult {
     }
     match cli.on_host()? {
         OnHost::Local => on_this_machine(cli),
-        on => client::run_on_host(cli.command, cli.config, &on, Out::from_env()),
+        on => client::run(cli.command, cli.config, &on, Out::from_env()),
     }
 }
 
 fn on_this_machine(cli: Cli) -> CommandResult {
     match cli.command {
-        Command::Daemon(DaemonArgs { command: DaemonCommand::Run(run) }) => {
+        Command::Daemon(DaemonCommand::Run(run)) => {
             daemon::run(daemon::RunOptions {
                 ready_on_stdout: run.ready_on_stdout,
                 until_eof: run.until_eof,
             })?;
             Ok(0)
         }
-        Command::Ralph(RalphArgs { command: RalphCommand::Archive(args) }) => {
-            archive::run(&args, Out::from_env())
-        }
-        Command::Session(args) => session::verbs::run(args.command, Out::from_env()),
+        Command::Ralph(RalphCommand::Archive(args)) => archive::run(&args, Out::from_env()),
+        Command::Session(command) => session::verbs::run(command, Out::from_env()),
         // Only for `swarm hook --help`.
         Command::Hook(args) => Ok(hook(vec![args.event.into()])),
-        Command::Hooks(args) => hooks::verbs::run_hooks(args.command, Out::from_env()),
-        Command::Plugin(args) => hooks::verbs::run_plugin(args.command, Out::from_env()),
+        Command::Hooks(command) => hooks::verbs::run_hooks(command, Out::from_env()),
+        Command::Plugin(command) => hooks::verbs::run_plugin(command, Out::from_env()),
         Command::Demo => demo::run(Out::from_env()),
         Command::Ui => ui::run(cli.config, Out::from_env()),
         Command::Doctor(args) => doctor::run(&args, Out::from_env()),
-        command => client::run(command, cli.config, Out::from_env()),
+        command => client::run(command, cli.config, &OnHost::Local, Out::from_env()),
     }
 }
 

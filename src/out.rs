@@ -58,31 +58,19 @@ static IS_PROGRESS_DRAWN: AtomicBool = AtomicBool::new(false);
 /// The fewest columns of a terminal on which a progress line is drawn.
 const MIN_PROGRESS_COLUMNS: usize = 12;
 
-/// A color or weight of text.
+/// A color or weight of text, with its code of SGR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Color {
     /// Success.
-    Green,
+    Green = 32,
     /// Needs attention.
-    Yellow,
+    Yellow = 33,
     /// Failure.
-    Red,
+    Red = 31,
     /// Less important.
-    Dim,
+    Dim = 2,
     /// More important.
-    Bold,
-}
-
-impl Color {
-    fn code(self) -> &'static str {
-        match self {
-            Self::Green => "32",
-            Self::Yellow => "33",
-            Self::Red => "31",
-            Self::Dim => "2",
-            Self::Bold => "1",
-        }
-    }
+    Bold = 1,
 }
 
 impl Out {
@@ -246,7 +234,7 @@ impl Out {
 }
 
 fn paint(color: Color, text: &str) -> String {
-    format!("\x1b[{}m{text}\x1b[0m", color.code())
+    format!("\x1b[{}m{text}\x1b[0m", color as u8)
 }
 
 fn write_failure(error: &io::Error) -> Failure {

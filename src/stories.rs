@@ -36,10 +36,8 @@ use crate::{git, marks};
 mod children;
 mod merging;
 
-/// The largest list that is read.
 const MAX_LIST_BYTES: u64 = 16 << 20;
 
-/// How often to look for a daemon.
 const DAEMON_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs the coordinator to its end. Returns the exit status.
@@ -64,7 +62,6 @@ fn run(out: Out) -> CommandResult {
     block_on(coordinator.run())?
 }
 
-/// The coordinator, with what it needs and what it has seen.
 struct Coordinator {
     out: Out,
     paths: Paths,
@@ -183,7 +180,6 @@ impl Coordinator {
         }
     }
 
-    /// Subscribes to all workers.
     async fn subscribe(&self) -> Result<Client> {
         loop {
             let mut client = self.connect().await?;

@@ -153,6 +153,16 @@ impl Ui {
         effects.into_iter().for_each(|effect| self.link.ask(effect));
     }
 
+    /// Gives the terminal to a program, and takes it back if the program does not start.
+    fn lend_terminal(&mut self, start: impl FnOnce(&mut Verbs) -> Result<()>) -> Result<()> {
+        self.terminal.suspend();
+        if let Err(error) = start(&mut self.verbs) {
+            self.terminal.resume()?;
+            self.model.message = Some(error.message);
+        }
+        Ok(())
+    }
+
     /// Changes the state by an event and carries out the effects. True at the end.
     async fn handle(&mut self, event: UiEvent) -> Result<bool> {
         for effect in update::update(&mut self.model, event, Local::now().fixed_offset()) {
@@ -162,20 +172,8 @@ impl Ui {
                 UiEffect::Run(words) => self.verbs.run(&words, columns),
                 UiEffect::Show(name, panel, words) => self.verbs.show(name, panel, &words, columns),
                 UiEffect::Cancel => self.verbs.cancel(),
-                UiEffect::Attach(name) => {
-                    self.terminal.suspend();
-                    if let Err(error) = self.verbs.attach(&name) {
-                        self.terminal.resume()?;
-                        self.model.message = Some(error.message);
-                    }
-                }
-                UiEffect::Edit(path) => {
-                    self.terminal.suspend();
-                    if let Err(error) = self.verbs.edit(&path) {
-                        self.terminal.resume()?;
-                        self.model.message = Some(error.message);
-                    }
-                }
+                UiEffect::Attach(name) => self.lend_terminal(|verbs| verbs.attach(&name))?,
+                UiEffect::Edit(path) => self.lend_terminal(|verbs| verbs.edit(&path))?,
                 UiEffect::Load(..) | UiEffect::LoadReport(_) | UiEffect::Seen(_) => self.link.ask(effect),
             }
         }

@@ -88,19 +88,6 @@ pub enum WaitFor {
     Waiting,
 }
 
-impl WaitFor {
-    /// Returns the word on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Exit => "exit",
-            Self::Done => "done",
-            Self::Ready => "ready",
-            Self::Idle => "idle",
-            Self::Waiting => "waiting",
-        }
-    }
-}
-
 /// `swarm wait`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\

@@ -3,7 +3,6 @@
 use clap::Args;
 use swarm_state::model::WorkerName;
 
-/// The help of `answer` in long form and in its man page.
 pub(super) const ANSWER_LONG: &str = "\
 Answer a permission request or a question of an agent, without attaching.
 

@@ -2,15 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::format::PageFormat;
-
-/// `swarm config`
-#[derive(Debug, Args)]
-pub struct ConfigArgs {
-    /// The verb.
-    #[command(subcommand)]
-    pub command: ConfigCommand,
-}
+use super::format::PageFormatArg;
 
 /// Every verb of `swarm config`.
 #[derive(Debug, Subcommand)]
@@ -19,7 +11,7 @@ pub enum ConfigCommand {
     #[command(long_about = "Show every setting with its file and line.\n\n\
         The list has every key, also those that no file sets, and the values that a setting overrides. It has a key of \
         an agent's profile only if a file sets it. Options on the command line override the settings.")]
-    Show(ConfigShow),
+    Show(PageFormatArg),
     /// Check the settings files
     #[command(after_long_help = "Exit status:\n  0  No file has an error, or there is no file.\n  \
         1  A file has an error. Every error is printed with its file and line.")]
@@ -32,14 +24,6 @@ pub enum ConfigCommand {
         after_long_help = "Exit status:\n  0  No file has an error.\n  1  A file has an error, or the editor failed."
     )]
     Edit(ConfigEdit),
-}
-
-/// `swarm config show`
-#[derive(Debug, Args)]
-pub struct ConfigShow {
-    /// Output format
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub format: PageFormat,
 }
 
 /// `swarm config edit`

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use swarm_state::promise::OnNoWork;
 
+use super::choice::{Choice, choice};
 use super::number::{OptionLimit, limit, whole};
 use crate::duration::parse_nonzero_duration;
 
@@ -49,8 +49,8 @@ pub struct GateArgs {
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = whole(0..=u64::MAX))]
     pub min_tool_calls: Option<u64>,
     /// Response to a promise with fewer tool calls [default: reject]
-    #[arg(hide_short_help = true, long, value_name = "WHAT", value_enum)]
-    pub on_promise_no_work: Option<NoWork>,
+    #[arg(hide_short_help = true, long, value_name = "WHAT", value_parser = choice(&NO_WORK))]
+    pub on_promise_no_work: Option<OnNoWork>,
     /// Ignore checks that failed before the first iteration
     ///
     /// If that ignores all checks and no other gate was requested, the loop fails at its start.
@@ -99,9 +99,8 @@ pub struct GateArgs {
     /// iteration does not count until you run `swarm ralph approve NAME`.
     #[arg(hide_short_help = true, long, value_name = "FORMAT=PATH")]
     pub report: Vec<String>,
-    /// Gates that are tested outside of the worker's directory.
     #[command(flatten)]
-    pub rooms: RoomArgs,
+    pub(crate) rooms: RoomArgs,
 }
 
 /// Gates that are tested outside of the worker's directory.
@@ -215,23 +214,11 @@ pub struct BudgetArgs {
     pub max_context: Option<OptionLimit<u8>>,
 }
 
-/// [`OnNoWork`] as an option's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoWork(pub OnNoWork);
-
-impl ValueEnum for NoWork {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self(OnNoWork::Reject), Self(OnNoWork::Warn), Self(OnNoWork::Accept)]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(match self.0 {
-            OnNoWork::Reject => PossibleValue::new("reject").help("The promise does not count"),
-            OnNoWork::Warn => PossibleValue::new("warn").help("The promise counts, with a warning"),
-            OnNoWork::Accept => PossibleValue::new("accept").help("The promise counts"),
-        })
-    }
-}
+pub(super) const NO_WORK: [Choice<OnNoWork>; 3] = [
+    (OnNoWork::Reject, "reject", "The promise does not count"),
+    (OnNoWork::Warn, "warn", "The promise counts, with a warning"),
+    (OnNoWork::Accept, "accept", "The promise counts"),
+];
 
 /// Parses US dollars into millionths.
 pub(crate) fn parse_dollars(text: &str) -> Result<u64, String> {

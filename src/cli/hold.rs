@@ -3,7 +3,6 @@
 use clap::Args;
 use swarm_state::model::WorkerName;
 
-/// The help of `hold` in long form and in its man page.
 pub(super) const HOLD_LONG: &str = "\
 Leave workers to yourself until swarm release: swarm types nothing there, starts no iteration and ends none. Only a \
 start that is already under way goes on, also during the checks before the first iteration.
@@ -17,31 +16,24 @@ loop inside an agent's own session (swarm session) goes on.
 The hold survives a restart of the daemon. swarm kill and swarm respawn end it. If no agent runs, swarm ralph resume \
 ends it too. A worker cannot hold or release itself.";
 
-/// `swarm hold`
-#[derive(Clone, Debug, Args)]
-#[command(after_help = "\
+pub(super) const HOLD_AFTER: &str = "\
 Examples:
   swarm hold api
-  swarm release api")]
-pub struct HoldArgs {
-    /// Worker names
-    #[arg(required = true, value_name = "NAME")]
-    pub names: Vec<WorkerName>,
-}
+  swarm release api";
 
-/// The help of `release` in long form and in its man page.
 pub(super) const RELEASE_LONG: &str = "\
 End the hold of workers, whether it began by swarm hold or by typing.
 
 The loop goes on where it is: a turn that has ended ends its iteration, and the next iteration starts. If a \
 person is still attached, the next key holds the worker again.";
 
-/// `swarm release`
-#[derive(Clone, Debug, Args)]
-#[command(after_help = "\
+pub(super) const RELEASE_AFTER: &str = "\
 Examples:
-  swarm release api")]
-pub struct ReleaseArgs {
+  swarm release api";
+
+/// `swarm hold` and `swarm release`
+#[derive(Clone, Debug, Args)]
+pub struct HoldArgs {
     /// Worker names
     #[arg(required = true, value_name = "NAME")]
     pub names: Vec<WorkerName>,

@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::format::PageFormat;
 
-/// The help of `hooks` in long form and in its man page.
 pub(super) const HOOKS_LONG: &str = "\
 Manage session hooks.\n\n\
 Session hooks let swarm continue a session that you started yourself. At the end of each turn the agent runs \
@@ -20,7 +19,6 @@ install keeps everything else in the settings file, and saves a copy of the file
 If the file was changed since, uninstall removes only swarm's hooks. If the swarm program is missing, the hooks do \
 nothing.";
 
-/// The sections after the options of `hooks`.
 pub(super) const HOOKS_AFTER: &str = "\
 Files:
   claude, project  .claude/settings.json in the current directory
@@ -47,14 +45,6 @@ config.toml. Codex has no custom commands. Type a space first, so that the line 
 
 opencode:
 opencode has plugins instead of such hooks; run swarm plugin install --agent opencode.";
-
-/// `swarm hooks`
-#[derive(Debug, Args)]
-pub struct HooksArgs {
-    /// The verb.
-    #[command(subcommand)]
-    pub command: HooksCommand,
-}
 
 /// Every verb of `swarm hooks`.
 #[derive(Debug, Subcommand)]
@@ -103,16 +93,6 @@ pub enum HookScope {
     User,
 }
 
-impl HookScope {
-    /// Returns the word on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Project => "project",
-            Self::User => "user",
-        }
-    }
-}
-
 /// An agent with hooks in a settings file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -124,17 +104,6 @@ pub enum HookAgent {
     Codex,
 }
 
-impl HookAgent {
-    /// Returns the word on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-        }
-    }
-}
-
-/// The help of `plugin` in long form and in its man page.
 pub(super) const PLUGIN_LONG: &str = "\
 Manage agent plugins that add loop commands.\n\n\
 For Claude Code, install writes two plugins, swarm and do-it, into a directory that is a plugin marketplace. It names \
@@ -144,7 +113,6 @@ did not write, nothing is installed. A running session does not see the plugins.
 'Unknown command' until it has loaded the marketplace.\n\n\
 For opencode, install writes one plugin file, which does the same at the end of each turn.";
 
-/// The sections after the options of `plugin`.
 pub(super) const PLUGIN_AFTER: &str = "\
 Commands in Claude Code:
   /ralph-loop \"TASK\" [--max-iterations N] [--completion-promise TEXT]
@@ -162,14 +130,6 @@ To install with Claude Code's own commands, run `swarm plugin install --dir DIR`
   claude plugin marketplace add DIR
   claude plugin install swarm@swarm
   claude plugin install do-it@swarm";
-
-/// `swarm plugin`
-#[derive(Debug, Args)]
-pub struct PluginArgs {
-    /// The verb.
-    #[command(subcommand)]
-    pub command: PluginCommand,
-}
 
 /// Every verb of `swarm plugin`.
 #[derive(Debug, Subcommand)]

@@ -6,9 +6,8 @@ use clap::{Args, Subcommand};
 use swarm_state::host::HostName;
 use swarm_state::model::WorkerName;
 
-use super::format::PageFormat;
+use super::format::{PageFormat, PageFormatArg};
 
-/// The help of `host` in long form and in its man page.
 pub(super) const HOST_LONG: &str = "\
 Manage remote hosts.
 
@@ -27,12 +26,10 @@ kill, clean, hold and release accept workers of several hosts, and act on one ho
 
 A host that does not answer is unreachable; its agents continue. A command for it fails with exit status 6.";
 
-/// The section after the options of `host`.
 pub(super) const HOST_AFTER: &str = "\
 Slurm: with slurm = true in its section, each worker of a host is a job, submitted with sbatch on the host of ssh, or on \
 this machine without ssh. See swarm-batch(7).";
 
-/// The help of `fetch` in long form and in its man page.
 pub(super) const FETCH_LONG: &str = "\
 Fetch the branch of a worker on a remote host into the repository of the current directory.
 
@@ -47,7 +44,6 @@ pub struct Fetch {
     pub name: WorkerName,
 }
 
-/// The help of `host install` in long form and in its man page.
 const INSTALL_LONG: &str = "\
 Copy a swarm executable to a host, as ~/.local/bin/swarm.
 
@@ -56,19 +52,11 @@ built: ~/.local/share/swarm/swarm-static. swarm asks first. The host compares th
 it replaces an earlier swarm. Nothing else changes there: a daemon that runs \
 keeps its release until swarm daemon restart.";
 
-/// `swarm host`
-#[derive(Debug, Args)]
-pub struct HostArgs {
-    /// The verb.
-    #[command(subcommand)]
-    pub command: HostCommand,
-}
-
 /// Every verb of `swarm host`.
 #[derive(Debug, Subcommand)]
 pub enum HostCommand {
     /// List the hosts and whether they answer
-    Ls(HostLs),
+    Ls(PageFormatArg),
     /// Check the connection to a host, step by step
     #[command(after_long_help = "Exit status:\n  0  The host answers, and its swarm fits.\n  \
         4  It has a swarm with another protocol.\n  6  It cannot be reached.")]
@@ -76,14 +64,6 @@ pub enum HostCommand {
     /// Copy a swarm executable to a host
     #[command(long_about = INSTALL_LONG)]
     Install(HostInstall),
-}
-
-/// `swarm host ls`
-#[derive(Debug, Args)]
-pub struct HostLs {
-    /// Output format
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub format: PageFormat,
 }
 
 /// `swarm host check`

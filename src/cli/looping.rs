@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use clap::Args;
 use swarm_state::ends;
-use swarm_state::model::WorkerName;
+use swarm_state::model::{PromptVia, WorkerName};
 
+use super::choice::choice;
 use super::format::PageFormat;
 use super::gates::{BudgetArgs, GateArgs};
 use super::number::whole;
 use super::sandbox::SandboxArgs;
-use super::spawn::{CapArgs, Route, WorktreeArgs, parse_size};
+use super::spawn::{CapArgs, ROUTES, WorktreeArgs, parse_size};
 use crate::duration::{parse_duration, parse_nonzero_duration};
 
-/// The help of `loop` in long form and in its man page.
 pub(super) const LOOP_LONG: &str = "\
 Run an agent in a loop until your checks pass.
 
@@ -190,8 +190,8 @@ pub struct Loop {
     #[arg(hide_short_help = true, long)]
     pub record: bool,
     /// How to deliver the prompt
-    #[arg(hide_short_help = true, long, value_name = "HOW", value_enum, default_value_t)]
-    pub prompt_via: Route,
+    #[arg(hide_short_help = true, long, value_name = "HOW", value_parser = choice(&ROUTES), default_value = "auto")]
+    pub prompt_via: PromptVia,
     /// One more gate: the agent's output matches
     ///
     /// The prompt itself does not count as output. The syntax is that of Python's re. ^ and $ match at the start and
@@ -215,21 +215,16 @@ pub struct Loop {
     /// tmux server: a path, or a name as in tmux -L [default: swarm's own]
     #[arg(hide_short_help = true, long, value_name = "SOCKET")]
     pub tmux_socket: Option<String>,
-    /// The gates.
     #[command(flatten)]
-    pub gates: GateArgs,
-    /// The budgets.
+    pub(crate) gates: GateArgs,
     #[command(flatten)]
-    pub budgets: BudgetArgs,
-    /// The worktree.
+    pub(crate) budgets: BudgetArgs,
     #[command(flatten)]
-    pub worktree: WorktreeArgs,
-    /// The sandbox.
+    pub(crate) worktree: WorktreeArgs,
     #[command(flatten)]
-    pub sandbox: SandboxArgs,
-    /// The caps.
+    pub(crate) sandbox: SandboxArgs,
     #[command(flatten)]
-    pub caps: CapArgs,
+    pub(crate) caps: CapArgs,
     /// Agent command [default: of --agent, or else of the settings]
     ///
     /// swarm runs the first that is set: COMMAND, the command of --agent, that of `agent` under `[ralph_loop]` in the

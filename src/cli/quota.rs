@@ -4,7 +4,6 @@ use clap::Args;
 
 use super::format::Format;
 
-/// The help of `quota` in long form and in its man page.
 pub(super) const QUOTA_LONG: &str = "\
 Show the usage limits of agents' accounts, and which loops wait for a reset.
 

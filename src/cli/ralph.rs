@@ -6,14 +6,13 @@ use chrono::{DateTime, FixedOffset};
 use clap::{Args, Subcommand};
 use swarm_state::model::WorkerName;
 
-use super::format::{Format, PageFormat};
+use super::format::{ListFormatArg, PageFormat, WorkerPage};
 use super::number::whole;
 use super::ralph_resume::{self, RalphResume};
-use super::ralph_tasks::{self, RalphTasksArgs};
+use super::ralph_tasks::{self, RalphTasksCommand};
 use super::task_files::{self, RalphArchive, RalphInit, RalphPlan};
 use crate::since::parse_time;
 
-/// The help of `ralph` in long form and in its man page.
 pub(super) const RALPH_LONG: &str = "\
 Manage loops.
 
@@ -59,14 +58,6 @@ using an iteration.
 With hooks (Claude Code, Codex), the agent cannot end its turn while the list is not valid, a change is not permitted, \
 or files are not committed.";
 
-/// `swarm ralph`
-#[derive(Debug, Args)]
-pub struct RalphArgs {
-    /// The verb.
-    #[command(subcommand)]
-    pub command: RalphCommand,
-}
-
 /// Every verb of `swarm ralph`.
 #[derive(Debug, Subcommand)]
 pub enum RalphCommand {
@@ -82,7 +73,7 @@ pub enum RalphCommand {
     /// Print the starter prompt
     Template,
     /// Show a loop's progress
-    Status(RalphStatus),
+    Status(WorkerPage),
     /// Pause a loop after the current iteration
     #[command(long_about = "Pause a loop after the current iteration.\n\n\
         swarm lets the current agent finish, sends nothing to it, and starts no further iteration. If the loop is \
@@ -92,7 +83,7 @@ pub enum RalphCommand {
     #[command(long_about = ralph_resume::LONG)]
     Resume(RalphResume),
     /// List loops
-    Ls(RalphLs),
+    Ls(ListFormatArg),
     /// Print a loop's iterations.log
     Logs(RalphLogs),
     /// Change a setting of a loop
@@ -139,10 +130,10 @@ Examples:
         not through a worker that it spawned. swarm also refuses the command in a window that you opened inside swarm's \
         tmux (for example while attached); use another terminal. The same rules apply to ralph set, ralph resume, respawn \
         and spawn --replace.")]
-    Approve(RalphApprove),
+    Approve(WorkerPage),
     /// Check, list, import and export task lists
-    #[command(long_about = ralph_tasks::TASKS_LONG)]
-    Tasks(RalphTasksArgs),
+    #[command(subcommand, long_about = ralph_tasks::TASKS_LONG)]
+    Tasks(RalphTasksCommand),
     /// Delete the state of finished loops
     #[command(long_about = "Delete the state of finished loops.\n\n\
         The state is the directory with state.json, iterations.log and the files of the iterations. When a name is used \
@@ -152,16 +143,6 @@ Examples:
         The snapshots of a loop are deleted with its state if a branch of yours has the files of the last one; see \
         swarm clean --help.")]
     Clean(RalphClean),
-}
-
-/// `swarm ralph status`
-#[derive(Debug, Args)]
-pub struct RalphStatus {
-    /// Worker name
-    pub name: WorkerName,
-    /// Output format
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub format: PageFormat,
 }
 
 /// `swarm ralph pause`
@@ -176,14 +157,6 @@ pub struct RalphPause {
     /// Output format; json prints one object per worker and line
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
-}
-
-/// `swarm ralph ls`
-#[derive(Debug, Args)]
-pub struct RalphLs {
-    /// Output format
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub format: Format,
 }
 
 /// `swarm ralph logs`
@@ -201,21 +174,6 @@ pub struct RalphLogs {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT", conflicts_with = "follow")]
     pub format: PageFormat,
 }
-
-/// The settings of a loop that `ralph set` changes. Its help describes them.
-pub(crate) const LOOP_KEYS: [&str; 11] = [
-    "max_iterations",
-    "max_time",
-    "max_cost",
-    "max_tokens",
-    "max_failures",
-    "no_progress",
-    "max_context",
-    "inactivity_timeout",
-    "question_timeout",
-    "done_pattern",
-    "prompt_file",
-];
 
 /// `swarm ralph set`
 #[derive(Debug, Args)]
@@ -235,16 +193,6 @@ fn parse_pair(text: &str) -> Result<(String, String), String> {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("write it as KEY=VALUE, as in max_iterations=20".to_owned()),
     }
-}
-
-/// `swarm ralph approve`
-#[derive(Debug, Args)]
-pub struct RalphApprove {
-    /// Worker name
-    pub name: WorkerName,
-    /// Output format
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub format: PageFormat,
 }
 
 /// `swarm ralph clean`

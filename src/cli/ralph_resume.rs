@@ -5,7 +5,6 @@ use swarm_state::model::WorkerName;
 
 use super::format::PageFormat;
 
-/// The help of `ralph resume` in long form and in its man page.
 pub(super) const LONG: &str = "Resume a paused or lost loop, or one that ended at a limit.\n\n\
 A loop that waits for a usage limit or another outage tries again at once. \
 The iteration count continues. If the agent of the current iteration still runs, swarm waits for its end; \

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use swarm_state::tasks::ReviewOptions;
 use swarm_state::tasks::import::ImportFormat;
 
+use super::choice::{Choice, choice};
 use super::format::{Format, PageFormat};
 use super::number::whole;
 
@@ -14,14 +14,6 @@ Check, list, import and export task lists.
 
 A task list is the file tasks.json in the directory of a loop, usually ralph/. It has the stories that the loop \
 implements and reviews. These commands need no daemon, except that import asks it which loops are live.";
-
-/// `swarm ralph tasks`
-#[derive(Debug, Args)]
-pub struct RalphTasksArgs {
-    /// The verb.
-    #[command(subcommand)]
-    pub command: RalphTasksCommand,
-}
 
 /// Every verb of `swarm ralph tasks`.
 #[derive(Debug, Subcommand)]
@@ -115,22 +107,13 @@ pub struct TaskReviewArgs {
     pub review_cap: u32,
 }
 
-impl TaskReviewArgs {
-    /// The options.
-    pub(crate) fn options(self) -> ReviewOptions {
-        ReviewOptions { skip_review: self.skip_review, review_cap: self.review_cap.into() }
-    }
-}
-
 /// `swarm ralph tasks check`
 #[derive(Debug, Args)]
 pub struct TasksCheck {
-    /// The list.
     #[command(flatten)]
-    pub place: TaskListPlace,
-    /// The rules.
+    pub(crate) place: TaskListPlace,
     #[command(flatten)]
-    pub review: TaskReviewArgs,
+    pub(crate) review: TaskReviewArgs,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
@@ -139,9 +122,8 @@ pub struct TasksCheck {
 /// `swarm ralph tasks ls`
 #[derive(Debug, Args)]
 pub struct TasksLs {
-    /// The list.
     #[command(flatten)]
-    pub place: TaskListPlace,
+    pub(crate) place: TaskListPlace,
     /// Show the next story of a loop without reviews
     #[arg(long)]
     pub skip_review: bool,
@@ -153,9 +135,8 @@ pub struct TasksLs {
 /// `swarm ralph tasks graph`
 #[derive(Debug, Args)]
 pub struct TasksGraph {
-    /// The list.
     #[command(flatten)]
-    pub place: TaskListPlace,
+    pub(crate) place: TaskListPlace,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: GraphFormat,
@@ -185,8 +166,8 @@ pub struct TasksImport {
     #[arg(long, value_name = "DIR", default_value = "ralph")]
     pub ralph_dir: PathBuf,
     /// Format of FILE [default: detected]
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    pub from: Option<ImportFrom>,
+    #[arg(long, value_parser = choice(&IMPORT_FORMATS), value_name = "FORMAT")]
+    pub from: Option<ImportFormat>,
     /// Tag of a task-master file [default: master]
     #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,
@@ -198,39 +179,19 @@ pub struct TasksImport {
     pub dry_run: bool,
 }
 
-/// The formats that can be imported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ImportFrom {
-    /// prd.json, or another task list
-    Prd,
-    /// Check boxes
-    Markdown,
-    /// tasks.json of task-master
-    TaskMaster,
-    /// bd export
-    Beads,
-    /// gh issue list --json
-    Github,
-}
-
-impl From<ImportFrom> for ImportFormat {
-    fn from(from: ImportFrom) -> Self {
-        match from {
-            ImportFrom::Prd => Self::Prd,
-            ImportFrom::Markdown => Self::Markdown,
-            ImportFrom::TaskMaster => Self::TaskMaster,
-            ImportFrom::Beads => Self::Beads,
-            ImportFrom::Github => Self::Github,
-        }
-    }
-}
+const IMPORT_FORMATS: [Choice<ImportFormat>; 5] = [
+    (ImportFormat::Prd, "prd", "prd.json, or another task list"),
+    (ImportFormat::Markdown, "markdown", "Check boxes"),
+    (ImportFormat::TaskMaster, "task-master", "tasks.json of task-master"),
+    (ImportFormat::Beads, "beads", "bd export"),
+    (ImportFormat::Github, "github", "gh issue list --json"),
+];
 
 /// `swarm ralph tasks export`
 #[derive(Debug, Args)]
 pub struct TasksExport {
-    /// The list.
     #[command(flatten)]
-    pub place: TaskListPlace,
+    pub(crate) place: TaskListPlace,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: ExportFormat,

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use swarm_state::model::WorkerName;
 use swarm_state::network::{AllowedHost, parse_hosts};
 use swarm_state::sandbox::{SandboxNet, SandboxWish};
+
+use super::choice::{Choice, choice};
 
 /// The sandbox.
 #[derive(Debug, Default, Args)]
@@ -21,11 +22,11 @@ pub struct SandboxArgs {
     /// machine of Docker Desktop, in which all of git's directory can be written. --sandbox without a value means
     /// docker. The default is that of the settings, then auto with --ralph-dir, otherwise none. swarm-sandbox(7)
     /// describes what a sandbox protects.
-    #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = "docker", value_enum, hide_possible_values = true)]
-    pub sandbox: Option<Wish>,
+    #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = "docker", value_parser = choice(&KINDS), hide_possible_values = true)]
+    pub sandbox: Option<SandboxWish>,
     /// Network of the sandbox [default: on]
-    #[arg(hide_short_help = true, long, value_name = "NET", value_enum)]
-    pub net: Option<Net>,
+    #[arg(hide_short_help = true, long, value_name = "NET", value_parser = choice(&NETS))]
+    pub net: Option<SandboxNet>,
     /// Host for --net allow, or a service such as npm (repeatable)
     ///
     /// The services are cargo, debian, github, go, npm and pypi. The agent's own API hosts are always allowed. HOST is
@@ -61,48 +62,15 @@ pub struct Allow {
     pub hosts: Vec<HostList>,
 }
 
-/// [`SandboxWish`] as an option's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wish(pub SandboxWish);
+const KINDS: [Choice<SandboxWish>; 4] = [
+    (SandboxWish::Docker, "docker", "Docker Sandbox, or an error"),
+    (SandboxWish::Bwrap, "bwrap", "bubblewrap, or an error"),
+    (SandboxWish::None, "none", "No sandbox"),
+    (SandboxWish::Auto, "auto", "The first of them that works here, or none with a warning"),
+];
 
-impl ValueEnum for Wish {
-    fn value_variants<'a>() -> &'a [Self] {
-        const {
-            &[
-                Self(SandboxWish::Docker),
-                Self(SandboxWish::Bwrap),
-                Self(SandboxWish::None),
-                Self(SandboxWish::Auto),
-            ]
-        }
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self.0 {
-            SandboxWish::Docker => "Docker Sandbox, or an error",
-            SandboxWish::Bwrap => "bubblewrap, or an error",
-            SandboxWish::None => "No sandbox",
-            SandboxWish::Auto => "The first of them that works here, or none with a warning",
-        };
-        Some(PossibleValue::new(self.0.as_str()).help(help))
-    }
-}
-
-/// [`SandboxNet`] as an option's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Net(pub SandboxNet);
-
-impl ValueEnum for Net {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self(SandboxNet::On), Self(SandboxNet::Off), Self(SandboxNet::Allow)]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self.0 {
-            SandboxNet::On => "The network of this machine",
-            SandboxNet::Off => "Only the sandbox's own loopback",
-            SandboxNet::Allow => "The same, and allowed hosts through a proxy",
-        };
-        Some(PossibleValue::new(self.0.as_str()).help(help))
-    }
-}
+const NETS: [Choice<SandboxNet>; 3] = [
+    (SandboxNet::On, "on", "The network of this machine"),
+    (SandboxNet::Off, "off", "Only the sandbox's own loopback"),
+    (SandboxNet::Allow, "allow", "The same, and allowed hosts through a proxy"),
+];

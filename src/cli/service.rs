@@ -2,16 +2,14 @@
 
 use clap::{Args, Subcommand};
 
-use super::format::PageFormat;
+use super::format::PageFormatArg;
 
-/// The help of `daemon` in long form and in its man page.
 pub(super) const DAEMON_LONG: &str = "\
 Manage the daemon.
 
 The daemon supervises the workers. Every command that needs it starts it, so you rarely have to. Agents run in tmux \
 and continue without the daemon.";
 
-/// The sections after the options of `daemon`.
 pub(super) const DAEMON_AFTER: &str = "\
 Systemd service:
 As a systemd service, the daemon also starts after a reboot or a crash. In swarm's source tree, run:
@@ -45,7 +43,6 @@ To remove swarm:
 The last command removes the program, its man pages, its completions and the user unit. It keeps ~/.swarm (workers and \
 logs) and ~/.config/swarm (settings).";
 
-/// The help of `completions` in long form and in its man page.
 pub(super) const COMPLETIONS_LONG: &str = "\
 Print a shell completion script.
 
@@ -53,14 +50,6 @@ The shell then completes commands, options and files, and also the names of work
 loops, and agents. swarm reads the names from the running daemon and starts none.
 
 scripts/install.sh installs the scripts. If you update swarm without it, print them again.";
-
-/// `swarm daemon`
-#[derive(Debug, Args)]
-pub struct DaemonArgs {
-    /// The verb.
-    #[command(subcommand)]
-    pub command: DaemonCommand,
-}
 
 /// Every verb of `swarm daemon`.
 #[derive(Debug, Subcommand)]
@@ -76,12 +65,11 @@ pub enum DaemonCommand {
     TakeOver(DaemonTakeOver),
     /// Show whether the daemon runs
     #[command(after_long_help = "Exit status:\n  0  The daemon runs.\n  3  It does not run.")]
-    Status(DaemonStatus),
+    Status(PageFormatArg),
     /// Run the daemon in the foreground, as service managers need
     Run(DaemonRun),
 }
 
-/// The help of `daemon take-over` in long form and in its man page.
 const TAKE_OVER_LONG: &str = "\
 Take over the directory from a host that is gone.
 
@@ -92,7 +80,6 @@ If that host is gone for good, take-over makes this host the owner and starts a 
 the former host are lost: swarm ralph resume repeats the interrupted iteration of a loop, and swarm respawn starts a \
 worker again. Nothing else changes.";
 
-/// The section after the options of `daemon take-over`.
 const TAKE_OVER_AFTER: &str = "\
 If the former host still runs, its daemon notices within seconds that it was replaced. It then writes nothing more and \
 ends. Its agents continue without a daemon, so end them on that host before you repeat their work.
@@ -113,14 +100,6 @@ pub struct DaemonTakeOver {
     pub yes: bool,
 }
 
-/// `swarm daemon status`
-#[derive(Debug, Args)]
-pub struct DaemonStatus {
-    /// Output format
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub format: PageFormat,
-}
-
 /// `swarm daemon run`
 #[derive(Debug, Args)]
 pub struct DaemonRun {
@@ -132,38 +111,17 @@ pub struct DaemonRun {
     pub until_eof: bool,
 }
 
-/// `swarm doctor`
-#[derive(Debug, Args)]
-#[command(
-    after_long_help = "Exit status:\n  0  Every check passed; warnings are allowed.\n  1  A check failed."
-)]
-pub struct Doctor {
-    /// Output format
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub format: PageFormat,
-}
-
-/// The help of `notify` in long form and in its man page.
 pub(super) const NOTIFY_LONG: &str = "\
 Manage notifications.
 
 The daemon sends a notification when a worker needs you, has finished or failed, is parked or lost, or when the disk is \
 full. [notify] in your settings names the channels; see swarm-config(5).";
 
-/// The help of `notify test` in long form and in its man page.
 const NOTIFY_TEST_LONG: &str = "\
 Send a test message through each channel of [notify] in your settings, and print what happened.
 
 A channel is a command, the desktop, an ntfy topic or a webhook. The message has the class needs_you and the name test. \
 Quiet hours and classes do not apply to it.";
-
-/// `swarm notify`
-#[derive(Debug, Args)]
-pub struct NotifyArgs {
-    /// The verb.
-    #[command(subcommand)]
-    pub command: NotifyCommand,
-}
 
 /// Every verb of `swarm notify`.
 #[derive(Debug, Subcommand)]

@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use swarm_state::promise::{OnNoWork, Promise};
+use swarm_state::session::SessionId;
 
-use super::format::PageFormat;
+use super::choice::choice;
+use super::format::{ListFormatArg, PageFormat};
+use super::gates::NO_WORK;
 use super::number::whole;
 
-/// The help of `session` in long form and in its man page.
 pub(super) const SESSION_LONG: &str = "\
 Manage loops inside an agent's own session.
 
@@ -17,14 +20,6 @@ install). Inside the agent, /ralph-loop, /ulw-loop, /do-it:ralph and /cancel-ral
 swarm-session(7) is the guide.
 
 The loop's state is a file in the project's .claude directory. You may read and edit it. If you delete it, the loop ends.";
-
-/// `swarm session`
-#[derive(Debug, Args)]
-pub struct SessionArgs {
-    /// The verb.
-    #[command(subcommand)]
-    pub command: SessionCommand,
-}
 
 /// Every verb of `swarm session`.
 #[derive(Debug, Subcommand)]
@@ -36,7 +31,7 @@ pub enum SessionCommand {
     #[command(after_long_help = "Exit status:\n  0  A loop is active.\n  1  No loop is active.")]
     Status(SessionWhich),
     /// List session loops and their state
-    Ls(SessionLs),
+    Ls(ListFormatArg),
     /// Cancel a session loop at the end of the agent's turn
     Cancel(SessionPlace),
     /// Show each decision of the Stop hook and its reason
@@ -75,14 +70,14 @@ pub struct SessionStart {
     #[arg(short = 'n', long, value_name = "N", value_parser = whole(0..=100_u32))]
     pub max_iterations: Option<u32>,
     /// Require <promise>TOKEN</promise> to finish [default: DONE]
-    #[arg(long, visible_alias = "promise", value_name = "TOKEN", value_parser = parse_promise)]
-    pub completion_promise: Option<swarm_state::promise::Promise>,
+    #[arg(long, visible_alias = "promise", value_name = "TOKEN", value_parser = Promise::new)]
+    pub completion_promise: Option<Promise>,
     /// Tool calls required for a promise to count [default: 1]
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = whole(0..=u64::MAX))]
     pub min_tool_calls: Option<u64>,
     /// Response to a promise with fewer tool calls [default: reject]
-    #[arg(hide_short_help = true, long, value_enum, value_name = "POLICY")]
-    pub on_promise_no_work: Option<super::gates::NoWork>,
+    #[arg(hide_short_help = true, long, value_parser = choice(&NO_WORK), value_name = "POLICY")]
+    pub on_promise_no_work: Option<OnNoWork>,
     /// Add the ultrawork instructions to each turn
     ///
     /// They require a full plan, complete work and a proof of each step. Turns may take longer and cost more.
@@ -114,8 +109,8 @@ pub struct SessionStart {
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = whole(0..=u32::MAX))]
     pub no_diff_limit: Option<u32>,
     /// Session of the loop [default: the agent session that runs this command]
-    #[arg(hide_short_help = true, long, value_name = "ID", value_parser = parse_session)]
-    pub session_id: Option<swarm_state::session::SessionId>,
+    #[arg(hide_short_help = true, long, value_name = "ID", value_parser = SessionId::new)]
+    pub session_id: Option<SessionId>,
     /// Project directory [default: current directory]
     #[arg(long, visible_alias = "project-dir", value_name = "DIR")]
     pub cwd: Option<PathBuf>,
@@ -130,8 +125,8 @@ pub struct SessionPlace {
     /// Session of the loop [default: the agent session that runs this command]
     ///
     /// Outside an agent session, the default is the only loop in the directory.
-    #[arg(long, value_name = "ID", value_parser = parse_session)]
-    pub session_id: Option<swarm_state::session::SessionId>,
+    #[arg(long, value_name = "ID", value_parser = SessionId::new)]
+    pub session_id: Option<SessionId>,
     /// Project directory [default: current directory]
     #[arg(long, visible_alias = "project-dir", value_name = "DIR")]
     pub cwd: Option<PathBuf>,
@@ -140,23 +135,13 @@ pub struct SessionPlace {
 /// `swarm session status` and `swarm session logs`
 #[derive(Debug, Args)]
 pub struct SessionWhich {
-    /// The session loop.
     #[command(flatten)]
-    pub place: SessionPlace,
+    pub(crate) place: SessionPlace,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
 }
 
-/// `swarm session ls`
-#[derive(Debug, Args)]
-pub struct SessionLs {
-    /// Output format
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub format: super::format::Format,
-}
-
-/// The help of `hook` in long form and in its man page.
 pub(super) const HOOK_LONG: &str = "\
 Entry point for agent hooks; you do not run it yourself.
 
@@ -174,14 +159,4 @@ pub struct Hook {
     pub event: String,
     /// The hook's JSON [default: read from standard input]
     pub input: Option<String>,
-}
-
-fn parse_session(
-    text: &str,
-) -> Result<swarm_state::session::SessionId, swarm_state::session::SessionIdError> {
-    swarm_state::session::SessionId::new(text)
-}
-
-fn parse_promise(text: &str) -> Result<swarm_state::promise::Promise, swarm_state::promise::TokenError> {
-    swarm_state::promise::Promise::new(text)
 }

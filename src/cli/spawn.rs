@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{NonEmptyStringValueParser, PossibleValue};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use swarm_state::caps::{parse_cpus, parse_memory, parse_pids};
 use swarm_state::model::{PromptVia, RestartWhen, WorkerName};
 
+use super::choice::{Choice, choice};
 use super::format::PageFormat;
 use super::gates::{BudgetArgs, GateArgs};
 use super::number::{OptionLimit, limit, whole};
@@ -15,7 +16,6 @@ use super::task_list::TaskListArgs;
 use crate::duration::{parse_duration, parse_nonzero_duration};
 use crate::settings;
 
-/// The help of `spawn` in long form and in its man page.
 pub(super) const SPAWN_LONG: &str = "\
 Start an agent in its own tmux window and supervise it.
 
@@ -25,7 +25,6 @@ With --ralph, swarm runs the agent in a loop. The command then prints the loop's
 exits with its result. Use --ralph with a prompt file of your own; without gates, swarm passes it to the agent \
 unchanged. Use `swarm loop` with a task and checks; swarm then writes the prompt.";
 
-/// The sections after the options of `spawn`.
 const SPAWN_AFTER: &str = "\
 Loops:
 Each start of the agent is an iteration: the agent has a fresh context, and swarm reads the prompt file again. The \
@@ -163,33 +162,24 @@ pub struct Spawn {
     /// Output format
     #[arg(hide_short_help = true, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
-    /// The prompt.
     #[command(flatten)]
-    pub prompt: PromptArgs,
-    /// The restart policy.
+    pub(crate) prompt: PromptArgs,
     #[command(flatten)]
-    pub restart: RestartArgs,
-    /// The loop.
+    pub(crate) restart: RestartArgs,
     #[command(flatten)]
-    pub ralph: LoopArgs,
-    /// The task list.
+    pub(crate) ralph: LoopArgs,
     #[command(flatten)]
-    pub tasks: TaskListArgs,
-    /// The gates.
+    pub(crate) tasks: TaskListArgs,
     #[command(flatten)]
-    pub gates: GateArgs,
-    /// The budgets.
+    pub(crate) gates: GateArgs,
     #[command(flatten)]
-    pub budgets: BudgetArgs,
-    /// The worktree.
+    pub(crate) budgets: BudgetArgs,
     #[command(flatten)]
-    pub worktree: WorktreeArgs,
-    /// The sandbox.
+    pub(crate) worktree: WorktreeArgs,
     #[command(flatten)]
-    pub sandbox: SandboxArgs,
-    /// The caps.
+    pub(crate) sandbox: SandboxArgs,
     #[command(flatten)]
-    pub caps: CapArgs,
+    pub(crate) caps: CapArgs,
     /// Agent command [default: `command` in the settings]
     #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     pub cmd: Vec<String>,
@@ -206,8 +196,8 @@ pub struct PromptArgs {
     #[arg(long, value_name = "FILE")]
     pub prompt_file: Option<PathBuf>,
     /// How to deliver the prompt
-    #[arg(hide_short_help = true, long, value_name = "HOW", value_enum, default_value_t)]
-    pub prompt_via: Route,
+    #[arg(hide_short_help = true, long, value_name = "HOW", value_parser = choice(&ROUTES), default_value = "auto")]
+    pub prompt_via: PromptVia,
     /// Wait until the agent accepts input
     #[arg(hide_short_help = true, long)]
     pub ready_wait: bool,
@@ -230,7 +220,7 @@ pub struct PromptArgs {
 #[command(next_help_heading = "Restart")]
 pub struct RestartArgs {
     /// When to restart the worker; not with --ralph [default: no]
-    #[arg(long, value_name = "WHEN", value_enum)]
+    #[arg(long, value_name = "WHEN", value_parser = choice(&RESTARTS))]
     pub restart: Option<Restart>,
     /// Maximum restarts in a row; 0 allows none
     #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 10, requires = "restart", value_parser = whole(0..=u32::MAX))]
@@ -241,23 +231,12 @@ pub struct RestartArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restart(pub Option<RestartWhen>);
 
-impl ValueEnum for Restart {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self(None), Self(Some(RestartWhen::OnFailure)), Self(Some(RestartWhen::Always))]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(match self.0 {
-            None => PossibleValue::new("no").help("Never"),
-            Some(when @ RestartWhen::OnFailure) => {
-                PossibleValue::new(when.as_str()).help("After every end except exit status 0")
-            }
-            // Only for the program of --jobs.
-            Some(RestartWhen::OnAbnormal) => return None,
-            Some(when @ RestartWhen::Always) => PossibleValue::new(when.as_str()).help("After every end"),
-        })
-    }
-}
+/// [`RestartWhen::OnAbnormal`] is only for the program of `--jobs`.
+const RESTARTS: [Choice<Restart>; 3] = [
+    (Restart(None), "no", "Never"),
+    (Restart(Some(RestartWhen::OnFailure)), "on-failure", "After every end except exit status 0"),
+    (Restart(Some(RestartWhen::Always)), "always", "After every end"),
+];
 
 /// The options that make a worker a loop.
 #[derive(Debug, Args)]
@@ -290,7 +269,7 @@ pub struct LoopArgs {
 /// The git worktree.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Isolation")]
-pub struct WorktreeArgs {
+pub(crate) struct WorktreeArgs {
     /// Run the agent in its own git worktree
     #[arg(long)]
     pub worktree: bool,
@@ -320,25 +299,12 @@ pub struct CapArgs {
     pub pids: Option<OptionLimit<u32>>,
 }
 
-/// [`PromptVia`] as an option's value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Route(pub PromptVia);
-
-impl ValueEnum for Route {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self(PromptVia::Auto), Self(PromptVia::Stdin), Self(PromptVia::Arg), Self(PromptVia::Paste)]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self.0 {
-            PromptVia::Auto => "As the agent's profile defines (see swarm-config(5))",
-            PromptVia::Stdin => "On standard input, as in `cat PROMPT | agent`",
-            PromptVia::Arg => "As an argument",
-            PromptVia::Paste => "Paste into the agent's input box when it is ready",
-        };
-        Some(PossibleValue::new(self.0.as_str()).help(help))
-    }
-}
+pub(super) const ROUTES: [Choice<PromptVia>; 4] = [
+    (PromptVia::Auto, "auto", "As the agent's profile defines (see swarm-config(5))"),
+    (PromptVia::Stdin, "stdin", "On standard input, as in `cat PROMPT | agent`"),
+    (PromptVia::Arg, "arg", "As an argument"),
+    (PromptVia::Paste, "paste", "Paste into the agent's input box when it is ready"),
+];
 
 /// Parses `200x50` into columns and rows.
 pub(super) fn parse_size(text: &str) -> Result<(u16, u16), String> {

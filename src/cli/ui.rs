@@ -1,6 +1,5 @@
 //! The help of `swarm ui`, and the list of its keys, which the interface shows too.
 
-/// The help in long form and in the man page.
 pub(super) const LONG: &str = "\
 Show all workers and act on them, full screen.
 
@@ -18,7 +17,6 @@ Each action is a verb of swarm, and : runs any verb. Quitting changes nothing: w
 
 If the daemon does not answer, the screen stays, the first line shows the reason, and swarm connects again.";
 
-/// Every key, with its effect.
 pub(crate) const KEYS: [(&str, &str); 28] = [
     ("Up Down k j", "select the worker above or below"),
     ("g G", "select the first or the last worker"),
@@ -50,7 +48,6 @@ pub(crate) const KEYS: [(&str, &str); 28] = [
     ("q", "quit; the workers go on"),
 ];
 
-/// The keys as text.
 pub(super) fn after() -> String {
     let width = KEYS.iter().map(|(keys, _)| keys.len()).max().unwrap_or(0);
     let lines = KEYS.map(|(keys, text)| format!("  {keys:<width$}  {text}"));

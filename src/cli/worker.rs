@@ -10,7 +10,6 @@ use swarm_state::model::{Status, WorkerName};
 use super::format::{Format, PageFormat, StatusFormat};
 use super::number::whole;
 
-/// The help of `respawn` in long form and in its man page.
 pub(super) const RESPAWN_LONG: &str = "\
 Start a worker again with the same command, directory, environment, prompt and worktree.
 
@@ -24,7 +23,6 @@ A loop starts again at iteration 1, with the limits as changed by swarm ralph se
 is kept as NAME.1, NAME.2 and so on. The command prints the loop's progress until the loop ends, or returns with \
 --detach, as `swarm spawn` does.";
 
-/// The help of `send` in long form and in its man page.
 pub(super) const SEND_LONG: &str = "\
 Type text into a worker, press Enter, and check that the agent accepted it.
 
@@ -42,7 +40,6 @@ swarm does not send control characters and escape sequences, and warns about the
 Put options before the text. swarm sends everything from the first word of the text on literally. --help after NAME \
 is text too.";
 
-/// The help of `kill` in long form and in its man page.
 pub(super) const KILL_LONG: &str = "\
 Stop workers and all their processes.
 

@@ -94,17 +94,14 @@ struct NamedAnswer<'a, T> {
 }
 
 impl BatchErrors {
-    /// Starts without errors.
     pub(super) fn new(out: Out, format: PageFormat, is_alone: bool) -> Self {
         Self { out, format, is_alone, status: 0 }
     }
 
-    /// Whether the command prints JSON.
     pub(super) fn is_json(&self) -> bool {
         self.format == PageFormat::Json
     }
 
-    /// Prints the answer of one worker as JSON.
     pub(super) fn answer(
         &self,
         name: &str,
@@ -138,7 +135,6 @@ impl BatchErrors {
         Ok(())
     }
 
-    /// Returns the exit status.
     pub(super) fn end(self) -> CommandResult {
         Ok(self.status)
     }

@@ -22,7 +22,6 @@ const MAX_ATTEMPTS: usize = 5;
 /// only within this time after the first end.
 const LINK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The delay between two attempts to do so.
 const LINK_DELAY: Duration = Duration::from_millis(500);
 
 /// Makes a call. When the daemon dies before it answers, an idempotent call is sent to the next daemon.

@@ -17,9 +17,10 @@ use clap_complete::engine::{
 use clap_complete::env::{CompleteEnv, Shells};
 use tokio::time::timeout;
 
-use crate::cli::{Cli, LOOP_KEYS};
+use crate::cli::Cli;
 use crate::client::connect::connect_existing;
 use crate::client::worker::{brief_cause, is_loop};
+use crate::loop_setting::CHANGEABLE_SETTINGS;
 use crate::paths::Paths;
 use crate::protocol::{Call, Empty, Listing, WorkerView};
 use crate::runtime::block_on;
@@ -53,7 +54,6 @@ pub(super) fn registration(shell: &str) -> Option<String> {
     Some(script.replace("-- \"${words[@]}\" \\\n    ) )", "-- \"${words[@]}\" 2>/dev/null \\\n    ) )"))
 }
 
-/// The definition of the command line with completers.
 fn command() -> Command {
     let mut command = Cli::command();
     // Adds --help, so that it is hidden too.
@@ -88,7 +88,6 @@ fn with_completers(command: Command, path: &str, wants_option: bool) -> Command 
     command.mut_subcommands(|child| with_completers(child, &verb, wants_option))
 }
 
-/// The typed words.
 fn words() -> Vec<OsString> {
     env::args_os().skip_while(|arg| arg != "--").skip(1).collect()
 }
@@ -136,7 +135,7 @@ fn iterations(verb: &str) -> Vec<CompletionCandidate> {
 }
 
 fn loop_keys() -> Vec<CompletionCandidate> {
-    candidates(LOOP_KEYS.iter().map(|key| format!("{key}=")))
+    candidates(CHANGEABLE_SETTINGS.split(", ").map(|key| format!("{key}=")))
 }
 
 /// The settings of the user and of the project; the built-in ones if they have an error.

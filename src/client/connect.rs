@@ -21,7 +21,8 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::protocol::{Call, DaemonHello, MAX_LINE_BYTES, Notice, RELEASE, Request, Response, VERSION};
-use crate::remote::{Place, ssh};
+use crate::remote::Place;
+use crate::remote::ssh::{self, RemoteFault};
 
 mod lines;
 mod release;
@@ -40,7 +41,6 @@ pub const QUICK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the daemon may take for an answer that waits for processes, tmux or git.
 pub const SLOW_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// How long the handshake may take.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Which daemon answers on the socket.
@@ -77,16 +77,16 @@ enum Peer {
 /// When something listens on the socket and does not answer as a daemon does; [`ErrorCode::Unreachable`].
 pub async fn probe(place: &Place) -> Result<DaemonProbe> {
     match place.host() {
-        Some(host) => Ok(of_remote(remote::open(place, host, false).await?)),
+        Some(host) => {
+            let connection = remote::open(place, host, false).await?;
+            Ok(connection.map_or(DaemonProbe::Nobody, |connection| DaemonProbe::Ready(of_remote(connection))))
+        }
         None => probe_socket(place).await,
     }
 }
 
-fn of_remote(connection: Option<RemoteConnection>) -> DaemonProbe {
-    let Some(RemoteConnection { lines, writer, link, daemon }) = connection else {
-        return DaemonProbe::Nobody;
-    };
-    DaemonProbe::Ready(Client::new(lines, Box::new(writer), Peer::Remote(Box::new(link)), daemon))
+fn of_remote(RemoteConnection { lines, writer, link, daemon }: RemoteConnection) -> Client {
+    Client::new(lines, Box::new(writer), Peer::Remote(Box::new(link)), daemon)
 }
 
 async fn probe_socket(paths: &Paths) -> Result<DaemonProbe> {
@@ -178,6 +178,12 @@ pub async fn connect_existing(place: &Place) -> Result<Option<Client>> {
     }
 }
 
+/// As [`connect_existing`]; an absent daemon is an error.
+pub(crate) async fn require_existing(place: &Place) -> Result<Client> {
+    let absent = || Error::new(ErrorCode::NoDaemon, "the daemon is not running");
+    connect_existing(place).await?.ok_or_else(absent)
+}
+
 /// Connects to the daemon, and starts it when it does not run. Warns about a daemon of another release.
 ///
 /// # Errors
@@ -187,15 +193,11 @@ pub async fn connect(place: &Place) -> Result<Client> {
 }
 
 /// As [`connect`]; also returns whether this call started the daemon.
-///
-/// # Errors
-/// As [`connect`].
 pub async fn connect_or_start(place: &Place) -> Result<(Client, bool)> {
     if let Some(host) = place.host() {
-        return match of_remote(remote::open(place, host, true).await?) {
-            DaemonProbe::Ready(client) => Ok((client, false)),
-            DaemonProbe::Nobody | DaemonProbe::WrongVersion(_) => Err(host.silent("its daemon ends")),
-        };
+        let connection = remote::open(place, host, true).await?;
+        let client = connection.map(of_remote).ok_or_else(|| host.silent("its daemon ends"))?;
+        return Ok((client, false));
     }
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
@@ -228,16 +230,11 @@ pub async fn connect_or_start(place: &Place) -> Result<(Client, bool)> {
 pub(super) async fn connect_over(place: &Place, relay: std::process::Command) -> Result<Option<Client>> {
     let Some(host) = place.host() else { return Ok(None) };
     let started = ssh::start_process(relay)?;
-    match of_remote(remote::greet(place, host, false, started).await?) {
-        DaemonProbe::Ready(client) => Ok(Some(client)),
-        DaemonProbe::Nobody | DaemonProbe::WrongVersion(_) => Ok(None),
-    }
+    let connection = remote::exchange(place, host, false, started).await.map_err(RemoteFault::into_error)?;
+    Ok(connection.map(of_remote))
 }
 
 /// Starts a daemon that resumes no loop by itself and ends with its input, which is returned. Connects to it.
-///
-/// # Errors
-/// As [`connect`].
 pub(super) async fn connect_for_reading(place: &Place) -> Result<(Client, ChildStdin)> {
     let input = start(place, &[UNTIL_EOF]).await.map_err(|failed| failed.error)?;
     let gone = || Error::new(ErrorCode::NoDaemon, "the daemon started and is gone");

@@ -37,14 +37,12 @@ impl ClientContext {
         }
     }
 
-    /// Marks a worker with the host that it is from.
     pub(super) fn on_host(&self, worker: WorkerView) -> WorkerView {
         let name = self.host.as_ref().and_then(Place::host_name);
         let host = name.map(|name| WorkerHost { name: name.clone(), silent_for: None });
         WorkerView { host, ..worker }
     }
 
-    /// Connects to the daemon, and starts it when it does not run.
     pub(super) async fn connect(&self) -> Result<Client> {
         connect::connect(&self.place()?).await
     }
@@ -73,7 +71,6 @@ impl ClientContext {
         }
     }
 
-    /// Makes one call on a connection of its own.
     pub(super) async fn call<T: DeserializeOwned>(&self, call: &Call, limit: Duration) -> Result<T> {
         call::call(&self.place()?, call, limit).await
     }

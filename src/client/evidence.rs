@@ -1,34 +1,27 @@
 //! Quotes the last lines of an agent or a check that failed, for `why`, `report` and the follower.
 
-use swarm_state::gates::Verdict;
 use swarm_state::ledger::Iteration;
 use swarm_state::screen::printable;
 
 use super::report::outcome;
 use super::worker::quoted;
 
-/// How many lines of each output are quoted.
 pub(super) const EVIDENCE_LINES: usize = 3;
 
-/// How many failed checks of an iteration are quoted.
 const MAX_QUOTED_CHECKS: usize = 3;
 
 /// Whether the agent's last output explains the end of the iteration.
 pub(super) fn shows_output(it: &Iteration) -> bool {
-    !it.last_lines.is_empty()
-        && it.trouble().is_some()
-        && !it.verdict.as_ref().is_some_and(Verdict::is_complete)
+    !it.last_lines.is_empty() && it.trouble().is_some() && !it.is_complete()
 }
 
-/// Quotes the last output of an agent that failed.
 pub(super) fn of_agent(it: &Iteration) -> Vec<String> {
     if shows_output(it) { last_lines(&it.last_lines) } else { vec![] }
 }
 
 /// Quotes the last output of a check, which ends with its exit status.
 pub(super) fn of_check(output: &str) -> Vec<String> {
-    let lines: Vec<String> = output.lines().map(str::to_owned).collect();
-    last_lines(&lines)
+    last_lines(&output.lines().map(str::to_owned).collect::<Vec<_>>())
 }
 
 /// Quotes the last output of the checks that failed, each below its name.

@@ -35,7 +35,7 @@ pub(crate) struct HostListing {
     pub(super) workers: Vec<WorkerView>,
     pub(super) problems: Vec<String>,
     /// Why the host does not answer; `None` if it does.
-    pub(super) error: Option<Error>,
+    pub(crate) error: Option<Error>,
     /// The time of the last answer.
     pub(super) answered: Option<DateTime<FixedOffset>>,
 }
@@ -97,11 +97,6 @@ impl HostListing {
         Self { error: Some(error), ..self }
     }
 
-    /// Whether the host does not answer.
-    pub(crate) fn is_silent(&self) -> bool {
-        self.error.is_some()
-    }
-
     /// Keeps the answer of a remote host. A failure only costs rows of a later list.
     pub(crate) fn keep(&self) {
         let (Some(file), Some(at), None) = (self.place.last_answer(), self.answered, &self.error) else {
@@ -115,7 +110,6 @@ impl HostListing {
     }
 }
 
-/// The remote hosts of the settings.
 pub(crate) fn remote_places(paths: &Paths, settings: Settings) -> Vec<Place> {
     settings.hosts.into_iter().map(|(name, spec)| Place::remote(paths.clone(), name, spec)).collect()
 }
@@ -152,9 +146,6 @@ pub(super) async fn listings(ctx: &ClientContext) -> Result<Vec<HostListing>> {
 }
 
 /// The place of a host of the settings.
-///
-/// # Errors
-/// When the settings do not have the host.
 pub(super) fn named_place(ctx: &ClientContext, name: &HostName) -> Result<Place> {
     find(&Paths::from_env()?, &load_settings(ctx)?.hosts, name)
 }
@@ -176,7 +167,7 @@ pub(super) async fn least_busy(ctx: &ClientContext) -> Result<Place> {
     let Some(chosen) = chosen else {
         return Err(Error::new(ErrorCode::Unreachable, "no host answers").hint("swarm host ls"));
     };
-    let count = swarm_state::notice::counted(u32::try_from(live(&chosen)).unwrap_or(u32::MAX), "live worker");
+    let count = swarm_state::notice::counted(live(&chosen), "live worker");
     ctx.out.note(&format!("swarm: on host {} ({count})", chosen.name()));
     Ok(chosen.place)
 }

@@ -67,13 +67,11 @@ const LAST_NOTICES_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a follower that detaches waits for the answer to its pause request.
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How often the progress line is drawn.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How following a loop ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FollowResult {
-    /// The exit status.
     pub(super) code: u8,
     /// The follower was interrupted with Ctrl-C or SIGTERM.
     pub(super) was_interrupted: bool,
@@ -81,24 +79,7 @@ pub(super) struct FollowResult {
     pub(super) daemon_stopped: bool,
 }
 
-impl FollowResult {
-    /// The result with an exit status and nothing else to know.
-    fn of(code: u8) -> Self {
-        Self { code, was_interrupted: false, daemon_stopped: false }
-    }
-}
-
 /// Follows the loop of `spawned` to its end.
-pub(super) async fn run(
-    ctx: &ClientContext,
-    spawned: &Spawned,
-    options: FollowOptions,
-    signals: FollowSignals,
-) -> CommandResult {
-    result(ctx, spawned, options, signals).await.map(|followed| followed.code)
-}
-
-/// As [`run`]; also returns whether the follower was interrupted.
 pub(super) async fn result(
     ctx: &ClientContext,
     spawned: &Spawned,
@@ -108,7 +89,7 @@ pub(super) async fn result(
     let followed = follow(ctx, spawned, options, signals).await;
     ctx.out.no_progress();
     match followed {
-        Err(Failure::ReaderGone) => Ok(FollowResult::of(failed_if_unread(Err(Failure::ReaderGone))?)),
+        Err(Failure::ReaderGone) => Ok(FollowResult { code: 1, ..FollowResult::default() }),
         followed => followed,
     }
 }
@@ -156,18 +137,14 @@ impl ProgressLine {
         events: &UnboundedSender<FollowEvent>,
     ) {
         let Some(line) = &mut self.line else { return };
-        match input {
-            FollowInput::Event(FollowEvent::Notice(notice)) if notice.worker == name => {
-                if line.notice(notice) {
-                    tokio::spawn(ask_spent(place.clone(), name.to_owned(), events.clone()));
-                }
-            }
-            FollowInput::Event(FollowEvent::Spent(dollars)) => line.spent(*dollars),
-            FollowInput::Event(_)
-            | FollowInput::Interrupt
-            | FollowInput::HangUp
-            | FollowInput::Quiet
-            | FollowInput::Tick => {}
+        if let FollowInput::Event(FollowEvent::Spent(dollars)) = input {
+            line.spent(*dollars);
+        }
+        if let FollowInput::Event(FollowEvent::Notice(notice)) = input
+            && notice.worker == name
+            && line.notice(notice)
+        {
+            tokio::spawn(ask_spent(place.clone(), name.to_owned(), events.clone()));
         }
     }
 }
@@ -196,13 +173,13 @@ async fn follow(
         progress_line.update(&input, &place, &name, &send);
         let acts = match input {
             FollowInput::Tick | FollowInput::Event(FollowEvent::Spent(_)) => vec![],
-            FollowInput::HangUp => return Ok(FollowResult::of(129)),
+            FollowInput::HangUp => return Ok(FollowResult { code: 129, ..FollowResult::default() }),
             FollowInput::Interrupt => machine.interrupt(),
             FollowInput::Quiet => machine.pending().cloned().map(FollowAction::End).into_iter().collect(),
             FollowInput::Event(FollowEvent::Notice(notice)) => machine.notice(&notice),
             FollowInput::Event(FollowEvent::Snapshot(snapshot)) => machine.snapshot(&snapshot),
             FollowInput::Event(FollowEvent::Paused(Ok(worker))) => {
-                machine.pause_taken(&worker);
+                machine.view(&worker);
                 vec![]
             }
             FollowInput::Event(FollowEvent::Paused(Err(error))) => {
@@ -229,7 +206,7 @@ async fn follow(
                     wait_for_pause(ctx, &name, asked.take()).await;
                     last_lines(&mut events, options, &say).await?;
                     let code = finish(ctx, end)?;
-                    let (was_interrupted, daemon_stopped) = (machine.asked(), machine.daemon_stopped());
+                    let (was_interrupted, daemon_stopped) = (machine.asked, machine.daemon_stopped);
                     return Ok(FollowResult { code, was_interrupted, daemon_stopped });
                 }
             }
@@ -259,12 +236,10 @@ async fn wait_for_pause(ctx: &ClientContext, name: &str, asked: Option<JoinHandl
 }
 
 fn finish(ctx: &ClientContext, end: FollowEnd) -> CommandResult {
-    match (end.error, end.hint) {
-        (Some(message), Some(hint)) => ctx.out.error(&Error::invalid(message).hint(hint)),
-        (Some(message), None) => ctx.out.error(&Error::invalid(message)),
-        (None, Some(hint)) => ctx.out.hint(&hint),
-        (None, None) => {}
+    if let Some(message) = end.error {
+        ctx.out.error(&Error::invalid(message));
     }
+    end.hint.iter().for_each(|hint| ctx.out.hint(hint));
     Ok(end.code)
 }
 

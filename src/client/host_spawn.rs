@@ -12,6 +12,7 @@ use swarm_state::spec::Prompt;
 use super::context::ClientContext;
 use super::relay::HostFacts;
 use super::spawn_params::named_env;
+use super::typed_path::{absolute, current_dir};
 use crate::cli::Spawn;
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths;
@@ -51,14 +52,8 @@ impl HostSpawn {
         if let Some((_, option, hint)) = refused.iter().find(|(is_set, _, _)| *is_set) {
             return Err(Error::usage(format!("{option} cannot be used with --on")).hint(*hint));
         }
-        let typed = match args.cwd.take() {
-            Some(dir) => dir,
-            None => {
-                std::env::current_dir().map_err(|e| Error::system("cannot use the current directory", e))?
-            }
-        };
-        let absolute = paths::pin(&typed)
-            .map_err(|e| Error::system(format!("cannot resolve '{}'", typed.display()), e))?;
+        let typed = args.cwd.take().map_or_else(current_dir, Ok)?;
+        let absolute = absolute(&typed)?;
         let code = match (args.worktree.worktree, &args.name) {
             (false, _) => None,
             // The job sees the same directory.

@@ -11,6 +11,7 @@ use swarm_state::host::HostName;
 use swarm_state::model::WorkerName;
 use swarm_state::slurm::JobState;
 
+use crate::client::subscription::unknown_worker;
 use crate::error::{Error, Result};
 use crate::hosts::slurm;
 use crate::out::{CommandResult, Out};
@@ -34,13 +35,9 @@ pub(super) fn run(args: &[OsString], out: Out) -> Option<CommandResult> {
         ["--slurm", host, ref args @ ..] => serve(host, args, out),
         ["--attach", host, name, ref flags @ ..] => attach(host, name, flags),
         ["--check-slurm"] => check(out),
-        ["--job-run"] => run_job(out),
+        ["--job-run"] => block_on(runner::run(out)).unwrap_or_else(|error| Err(error.into())),
         _ => return None,
     })
-}
-
-fn run_job(out: Out) -> CommandResult {
-    block_on(runner::run(out))?
 }
 
 fn host_name(text: &str) -> Result<HostName> {
@@ -58,14 +55,13 @@ fn check(out: Out) -> CommandResult {
     Ok(0)
 }
 
-/// Opens the window of a worker, in its job.
 fn attach(host: &str, name: &str, flags: &[&str]) -> CommandResult {
     let (paths, host) = (Paths::from_env()?, host_name(host)?);
     let name = WorkerName::new(name).map_err(|e| Error::usage(e.to_string()))?;
     let dir = JobDir::new(&paths, &host, &name);
     let attach = async {
         let facts =
-            JobFacts::read(dir, &slurm::queue().await?).ok_or_else(|| JobDir::unknown(name.as_str()))?;
+            JobFacts::read(dir, &slurm::queue().await?).ok_or_else(|| unknown_worker(name.as_str()))?;
         match facts.state {
             JobState::Running(_) if !facts.view.closed => {
                 let words = [&["attach", name.as_str()][..], flags].concat();

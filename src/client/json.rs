@@ -30,7 +30,6 @@ pub(super) mod morning;
 
 use fields::Fields;
 
-/// A worker.
 pub(super) fn worker(view: &WorkerView) -> Value {
     let loop_data = view.metadata();
     let metadata = match loop_data.is_loop {
@@ -94,12 +93,10 @@ fn caps(view: &WorkerView) -> Value {
     })
 }
 
-/// Workers, each as an object.
 pub(super) fn workers(views: &[WorkerView]) -> Vec<Value> {
     views.iter().map(worker).collect()
 }
 
-/// How a loop ended.
 fn end(view: &WorkerView) -> Option<LoopEnd> {
     match &view.cause {
         Some(Cause::Stopped { reason, .. }) if is_loop(view) => Some(reason.end()),
@@ -132,7 +129,7 @@ pub(super) fn cause(cause: &Cause) -> Value {
     if matches!(cause, Cause::Stopped { .. } | Cause::Backoff { .. }) {
         fields.fill(&["failure"], Value::Null);
     }
-    fields.into_value()
+    fields.take()
 }
 
 /// The settings and numbers of a loop. Only the worker's view has times with a zone.
@@ -160,7 +157,6 @@ pub(super) fn ralph(view: &RalphView, of: &WorkerView) -> Value {
     })
 }
 
-/// A report, with the iterations to show.
 pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     let mut fields = Fields::of(report);
     fields.remove("next");
@@ -185,9 +181,10 @@ pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     fields.set("proof", proof(report));
     fields.set("stories", story_histories(&report.iterations));
     fields.set("paused_by", paused_by(report.paused_by, report.worker_status));
-    fields.fill(&["outage", "watched", "sandbox"], Value::Null);
-    fields.fill(&["unapproved", "warnings"], json!([]));
-    fields.into_value()
+    fields
+        .fill(&["outage", "watched", "sandbox"], Value::Null)
+        .fill(&["unapproved", "warnings"], json!([]))
+        .take()
 }
 
 /// The proof of the last iteration; null before the first end of one.
@@ -211,7 +208,6 @@ fn tokens(report: &Report) -> Option<u64> {
     report.iterations.iter().any(is_known).then_some(report.tokens)
 }
 
-/// The gates of a loop.
 fn gates(gates: &Gates) -> Value {
     let mut fields = Fields::of(gates);
     fields.fill(&["final_checks", "setup", "fix", "canaries", "reports"], json!([]));
@@ -220,34 +216,28 @@ fn gates(gates: &Gates) -> Value {
     fields.remove("runners");
     fields.set("final_tries", gates.rooms.final_tries);
     if let Some(tasks) = &gates.tasks {
-        let mut gate = Fields::of(tasks);
-        gate.fill(&["story"], Value::Null);
-        fields.set("tasks", gate.into_value());
+        fields.set("tasks", Fields::of(tasks).fill(&["story"], Value::Null).take());
     }
-    fields.into_value()
+    fields.take()
 }
 
 /// The budgets, with the cost in US dollars.
 fn budgets(budgets: &Budgets) -> Value {
     let mut fields = Fields::of(budgets);
     fields.set("max_cost", budgets.max_cost.map(usd));
-    fields.fill(&["max_context"], Value::Null);
-    fields.into_value()
+    fields.fill(&["max_context"], Value::Null).take()
 }
 
 fn usd(millionths: u64) -> f64 {
     millionths as f64 / 1e6
 }
 
-/// An iteration that has ended.
 fn iteration(it: &Iteration) -> Value {
     let mut fields = Fields::of(it);
     fields.rename("seconds", "agent_seconds");
     fields.set("check_seconds", it.check_seconds());
     fields.set("end", it.end.map(end_word));
-    fields.fill(&["reason", "left"], Value::Null);
-    fields.fill(&["last_lines"], json!([]));
-    fields.fill(&["no_agent"], false);
+    fields.fill(&["reason", "left"], Value::Null).fill(&["last_lines"], json!([])).fill(&["no_agent"], false);
     if let Some(verdict) = &it.verdict {
         let mut of = Fields::of(verdict);
         of.rename("cost", "cost_usd");
@@ -258,9 +248,9 @@ fn iteration(it: &Iteration) -> Value {
         of.set("tasks", verdict.tasks.as_deref().map(task_result));
         of.fill(&["changed_tests", "changed_in_checks"], json!([]));
         of.set("proofs", proofs(&verdict.proofs));
-        fields.set("verdict", of.into_value());
+        fields.set("verdict", of.take());
     }
-    fields.into_value()
+    fields.take()
 }
 
 /// The work on a task list.
@@ -270,38 +260,22 @@ fn task_result(tasks: &TaskVerdict) -> Value {
     fields.fill(&["undone", "noted"], json!([]));
     fields.fill(&["sent_back_at_cap"], 0);
     fields.set("checks", checks(&tasks.checks));
-    fields.into_value()
+    fields.take()
 }
 
 /// The results of the layers of evidence.
 fn proofs(proofs: &[Proof]) -> Vec<Value> {
-    let proof = |proof| {
-        let mut fields = Fields::of(proof);
-        fields.fill(&["check", "output"], Value::Null);
-        fields.into_value()
-    };
-    proofs.iter().map(proof).collect()
+    proofs.iter().map(|proof| Fields::of(proof).fill(&["check", "output"], Value::Null).take()).collect()
 }
 
-/// The results of checks.
 fn checks(checks: &[CheckResult]) -> Vec<Value> {
-    let check = |check| {
-        let mut fields = Fields::of(check);
-        fields.fill(&["cut"], false);
-        fields.fill(&["tests"], Value::Null);
-        fields.into_value()
-    };
+    let check = |check| Fields::of(check).fill(&["cut"], false).fill(&["tests"], Value::Null).take();
     checks.iter().map(check).collect()
 }
 
-/// The ignored files of a worktree.
 pub(super) fn ignored(files: &IgnoredFiles) -> Value {
     let group = |group: &IgnoredGroup| {
-        let paths = group.paths.iter().map(|path| {
-            let mut fields = Fields::of(path);
-            fields.fill(&["at_least"], false);
-            fields.into_value()
-        });
+        let paths = group.paths.iter().map(|path| Fields::of(path).fill(&["at_least"], false).take());
         json!({"paths": paths.collect::<Vec<_>>(), "more": group.more})
     };
     json!({"data": group(&files.data), "caches": group(&files.caches)})

@@ -35,24 +35,18 @@ pub(crate) async fn refuse_used_list(place: &TaskDir, change: ListChange) -> Res
     } else {
         connect_existing(&(&paths).into()).await?
     };
-    let mut warning = None;
-    if let Some(mut client) = client {
-        let listing: Listing = client.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
-        if let Some(user) = listing.workers.iter().find(|worker| uses(worker, place, change)) {
-            return Err(refusal(user, place, change));
-        }
-        let mut workers = listing.workers.iter();
-        if change == ListChange::Replace
-            && let Some(user) = workers.find(|worker| has_copy(worker, place))
-        {
-            warning = Some(format!(
-                "worker '{}' works on a copy of this list, in {}",
-                user.name,
-                user.cwd.display()
-            ));
-        }
+    let workers = match client {
+        Some(mut client) => client.call::<Listing>(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?.workers,
+        None => vec![],
+    };
+    if let Some(user) = workers.iter().find(|worker| uses(worker, place, change)) {
+        return Err(refusal(user, place, change));
     }
-    place.refuse_marker().map(|()| warning)
+    place.refuse_marker()?;
+    let user = workers.iter().find(|worker| change == ListChange::Replace && has_copy(worker, place));
+    Ok(user.map(|user| {
+        format!("worker '{}' works on a copy of this list, in {}", user.name, user.cwd.display())
+    }))
 }
 
 /// Whether a loop that has not ended works in a worktree of the list's repository, on the same list.

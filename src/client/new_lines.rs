@@ -42,7 +42,6 @@ impl NewLines {
         self.next
     }
 
-    /// Returns the new lines of a poll.
     pub(super) fn feed(&mut self, window: &LineWindow<'_>) -> Vec<String> {
         if self.run != Some(window.run) {
             *self = Self { run: Some(window.run), ..Self::default() };

@@ -8,7 +8,7 @@ use swarm_state::notify::Notification;
 use swarm_state::screen::printable;
 
 use super::connect::{self, Client};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::out::Out;
 use crate::protocol::{Call, NextNotification, NotifyNextParams};
 use crate::remote::Place;
@@ -52,11 +52,7 @@ async fn next(
 ) -> Result<Option<Notification>> {
     let client = match client {
         Some(client) => client,
-        None => {
-            let connected = connect::connect_existing(place).await?;
-            let absent = || Error::new(ErrorCode::NoDaemon, "the daemon is not running");
-            client.insert(connected.ok_or_else(absent)?)
-        }
+        None => client.insert(connect::require_existing(place).await?),
     };
     let call = Call::NotifyNext(NotifyNextParams { after: *after });
     let NextNotification { seq, message } = client.call(&call, NEXT_TIMEOUT).await?;
@@ -74,7 +70,6 @@ struct NotifyTerminal {
 }
 
 impl NotifyTerminal {
-    /// The terminal of this process.
     fn from_env() -> Self {
         let is_rxvt = std::env::var("TERM").is_ok_and(|term| term.starts_with("rxvt"));
         Self { inside_tmux: std::env::var_os("TMUX").is_some_and(|value| !value.is_empty()), is_rxvt }

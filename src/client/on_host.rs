@@ -12,8 +12,7 @@ use super::context::ClientContext;
 use super::fleet::{least_busy, named_place};
 use super::verbs;
 use crate::cli::{
-    Clean, Command, DaemonArgs, DaemonCommand, HoldArgs, Kill, NamedHosts, OnHost, PageFormat, RalphArgs,
-    RalphCommand, RalphRestore, ReleaseArgs,
+    Clean, Command, DaemonCommand, HoldArgs, Kill, NamedHosts, OnHost, PageFormat, RalphCommand, RalphRestore,
 };
 use crate::error::Error;
 use crate::out::{CommandResult, Failure, set_host};
@@ -31,7 +30,6 @@ enum HostRoute {
     Refused(&'static str, &'static str),
 }
 
-/// Carries out `command` on the host of the command line.
 pub(super) async fn run(ctx: &mut ClientContext, command: Command, on: &OnHost) -> CommandResult {
     let place = match on {
         OnHost::Local => return verbs::run(ctx, command).await,
@@ -103,7 +101,7 @@ fn of_host(command: &Command, hosts: &NamedHosts, host: Option<&HostName>) -> Op
         Command::Kill(args) => Command::Kill(Kill { names: own(&args.names), ..args.clone() }),
         Command::Clean(args) => Command::Clean(Clean { names: own(&args.names), ..args.clone() }),
         Command::Hold(args) => Command::Hold(HoldArgs { names: own(&args.names) }),
-        Command::Release(args) => Command::Release(ReleaseArgs { names: own(&args.names) }),
+        Command::Release(args) => Command::Release(HoldArgs { names: own(&args.names) }),
         _ => return None,
     })
 }
@@ -134,7 +132,7 @@ fn route(command: &Command) -> HostRoute {
         | Command::Release(_)
         | Command::Quota(_)
         | Command::Fetch(_) => HostRoute::Connection,
-        Command::Ralph(RalphArgs { command }) => route_ralph(command),
+        Command::Ralph(command) => route_ralph(command),
         Command::Attach(args) => {
             let read_only = args.read_only.then_some("--read-only");
             HostRoute::There(words(["attach"].into_iter().chain(read_only).chain([args.name.as_str()])), true)
@@ -143,7 +141,7 @@ fn route(command: &Command) -> HostRoute {
         Command::Doctor(args) => {
             HostRoute::There(words(["doctor"].into_iter().chain(json_flag(args.format))), false)
         }
-        Command::Daemon(DaemonArgs { command }) => match command {
+        Command::Daemon(command) => match command {
             DaemonCommand::Start => HostRoute::There(words(["daemon", "start"]), false),
             DaemonCommand::Stop => HostRoute::There(words(["daemon", "stop"]), false),
             DaemonCommand::Restart => HostRoute::There(words(["daemon", "restart"]), false),

@@ -8,13 +8,11 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::out::Failure;
 use crate::protocol::{Call, Lines, Named, WorkerView};
 
-/// How often `--follow` polls for new lines.
 pub(super) const LOG_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How often the status is requested, each time on a new connection, before a follower gives up.
 const MAX_ATTEMPTS: u32 = 5;
 
-/// Prints all pages.
 pub(super) async fn print(ctx: &ClientContext, client: &mut Client, call: &mut Call) -> Result<(), Failure> {
     pages(client, call, async |page| {
         let end = if page.open || page.lines.is_empty() { "" } else { "\n" };
@@ -50,36 +48,20 @@ async fn pages(
     }
 }
 
-/// Returns the lines of all pages.
 pub(super) async fn lines(client: &mut Client, call: &mut Call) -> Result<Vec<String>, Failure> {
-    let mut lines = JoinedPages::default();
+    let (mut lines, mut is_open): (Vec<String>, bool) = (vec![], false);
     pages(client, call, async |page| {
-        lines.add(page);
+        let mut new = page.lines.into_iter();
+        // The last line of an open page continues on this one.
+        if is_open && let (Some(last), Some(more)) = (lines.last_mut(), new.next()) {
+            last.push_str(&more);
+        }
+        lines.extend(new);
+        is_open = page.open;
         Ok(())
     })
     .await?;
-    Ok(lines.lines)
-}
-
-/// Joins the lines of several pages.
-#[derive(Default)]
-struct JoinedPages {
-    lines: Vec<String>,
-    /// The last line continues on the next page.
-    open: bool,
-}
-
-impl JoinedPages {
-    fn add(&mut self, page: Lines) {
-        let mut new = page.lines.into_iter();
-        if self.open
-            && let (Some(last), Some(more)) = (self.lines.last_mut(), new.next())
-        {
-            last.push_str(&more);
-        }
-        self.lines.extend(new);
-        self.open = page.open;
-    }
+    Ok(lines)
 }
 
 pub(super) fn is_disconnected(error: &Error) -> bool {

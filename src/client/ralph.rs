@@ -1,4 +1,4 @@
-//! Shared by the `ralph` verbs.
+//! Shared by the verbs that change workers or delete snapshots.
 
 use serde_json::json;
 
@@ -6,30 +6,32 @@ use super::batch::{BatchErrors, call_each};
 use super::connect::QUICK_TIMEOUT;
 use super::context::ClientContext;
 use crate::cli::PageFormat;
-use crate::out::{CommandResult, Failure};
-use crate::protocol::{Call, Changed, ClearedSnapshots};
+use crate::out::Failure;
+use crate::protocol::{Call, ClearedSnapshots, HoldChanged};
 use crate::shell::quote_path;
 
-/// Changes loops by one call each. `done` and `was_so` are the words for a loop that was changed, and for one that was
-/// so before.
+/// Changes workers by one call each. `done` stands before the name of a worker that was changed, and `was_so` behind
+/// one that was so before. Returns the exit status, and whether a worker was changed.
 pub(super) async fn change(
     ctx: &ClientContext,
     names: Vec<String>,
     format: PageFormat,
     call: impl Fn(String) -> Call,
     (done, was_so): (&str, &str),
-) -> CommandResult {
+) -> Result<(u8, bool), Failure> {
     let mut failures = BatchErrors::new(ctx.out, format, names.len() == 1);
+    let mut any = false;
     let calls = names.into_iter().map(|name| (name.clone(), call(name)));
-    for (name, answer) in call_each::<Changed>(ctx, calls, QUICK_TIMEOUT).await? {
+    // The answers of the calls for loops have a further field.
+    for (name, answer) in call_each::<HoldChanged>(ctx, calls, QUICK_TIMEOUT).await? {
         match answer {
-            Ok(changed) => {
-                changed.warnings.iter().for_each(|warning| ctx.out.warn(warning));
+            Ok(HoldChanged { changed, warnings }) => {
+                any |= changed;
+                warnings.iter().for_each(|warning| ctx.out.warn(warning));
                 if failures.is_json() {
-                    let Changed { changed, warnings, .. } = &changed;
                     failures.answer(&name, &json!({"changed": changed, "warnings": warnings}), None)?;
-                } else if changed.changed {
-                    ctx.out.line(&format!("{done} ralph loop for {name}"))?;
+                } else if changed {
+                    ctx.out.line(&format!("{done} {name}"))?;
                 } else {
                     ctx.out.warn(&format!("worker '{name}' {was_so}"));
                 }
@@ -37,7 +39,7 @@ pub(super) async fn change(
             Err(error) => failures.add(&name, error)?,
         }
     }
-    failures.end()
+    Ok((failures.end()?, any))
 }
 
 /// Prints which snapshots were deleted, and which were kept and how to delete them.

@@ -58,7 +58,6 @@ pub(super) fn used(report: &Report) -> String {
     text
 }
 
-/// The time of the agent in all iterations.
 pub(super) fn agent_seconds(iterations: &[Iteration]) -> f64 {
     iterations.iter().map(|it| it.seconds).sum()
 }
@@ -68,7 +67,6 @@ pub(super) fn check_seconds(iterations: &[Iteration]) -> Option<f64> {
     iterations.iter().filter_map(Iteration::check_seconds).reduce(|sum, next| sum + next)
 }
 
-/// Formats the gates of an iteration, one a line.
 pub(super) fn gates(it: &Iteration) -> Vec<String> {
     let Some(verdict) = &it.verdict else { return vec![] };
     let mut lines = vec![];
@@ -116,7 +114,6 @@ pub(super) fn proof_to_show(report: &Report, it: &Iteration) -> ProofSummary {
     summary
 }
 
-/// The result of a check in a few words.
 pub(super) fn outcome(check: &CheckResult) -> &'static str {
     match (check.passed, check.cut) {
         (true, _) => "PASS",
@@ -138,7 +135,6 @@ pub(super) fn before_first(report: &Report) -> Option<String> {
         .then(|| format!("the baseline used all of the loop's time{cut}; no agent was started"))
 }
 
-/// Shows how to inspect, merge and remove the worktree.
 pub(super) fn worktree(report: &Report) -> Vec<String> {
     let Some(worktree) = &report.worktree else { return vec![] };
     let (path, repo) = (worktree.path.display(), worktree.base_repo.display());
@@ -191,7 +187,6 @@ pub(super) fn merge_command(name: &str, repo: &Path, work: &str) -> String {
     }
 }
 
-/// Lists the watched files.
 pub(super) fn watched(report: &Report) -> Option<String> {
     let watched = report.watched.as_ref().filter(|_| !report.gates.is_empty())?;
     if report.gates.allow_changed_checks {

@@ -26,7 +26,7 @@ pub(super) fn sandbox(
 ) -> Result<Option<SandboxSpec>> {
     let usual = if args.tasks.ralph_dir.is_some() { SandboxWish::Auto } else { SandboxWish::None };
     let args = &args.sandbox;
-    let wish = args.sandbox.map(|wish| wish.0).or(defaults.kind).unwrap_or(usual);
+    let wish = args.sandbox.or(defaults.kind).unwrap_or(usual);
     let may_be_docker = matches!(wish, SandboxWish::Docker | SandboxWish::Auto);
     let choice = choose(wish, if may_be_docker { obstacle() } else { None })?;
     let Some((kind, program)) = choice.program else {
@@ -40,7 +40,7 @@ pub(super) fn sandbox(
     };
     let all = |paths: Vec<PathBuf>| paths.iter().map(|path| real(path)).collect::<Result<Vec<_>>>();
     let written = both(typed(&args.sandbox_rw)?, &defaults.writable);
-    let net = args.net.map(|net| net.0).or(defaults.net).unwrap_or_default();
+    let net = args.net.or(defaults.net).unwrap_or_default();
     if net != SandboxNet::Allow && !args.allow_host.is_empty() {
         let message = format!("--allow-host has no effect with the network '{}'", net.as_str());
         return Err(Error::usage(message).hint("add --net allow"));
@@ -75,7 +75,7 @@ pub(super) fn docker_warnings(profile: &Profile, set: &[String]) -> Result<Vec<S
 
 /// Refuses options of a sandbox where there is none. `why` says why `auto` found none.
 fn refuse_lone_options(args: &SandboxArgs, why: Option<&str>) -> Result<()> {
-    let is_limited = args.net.is_some_and(|net| net.0 != SandboxNet::On) || !args.allow_host.is_empty();
+    let is_limited = args.net.is_some_and(|net| net != SandboxNet::On) || !args.allow_host.is_empty();
     let option = match (is_limited, args.sandbox_rw.is_empty(), args.sandbox_ro.is_empty()) {
         (true, _, _) => "--net and --allow-host",
         // Paths are for the sandbox that `auto` would have built; its warning says what is then unprotected.

@@ -37,7 +37,6 @@ use crate::settings::Settings;
 
 mod env;
 
-/// The documented inactivity timeout.
 const DEFAULT_INACTIVITY_SECONDS: u64 = 60;
 
 /// The inactivity timeout of a one-shot command of a known agent, which may print nothing until its end.
@@ -101,9 +100,7 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
     if let Some(ralph) = ralph.as_mut().filter(|_| profile.is_one_shot(&cmd)) {
         ralph.inactivity_timeout = inactivity(args, settings).unwrap_or(ONE_SHOT_INACTIVITY_SECONDS);
     }
-    if let Some(warning) = weak_promise(args, &profile, &cmd) {
-        warnings.push(warning);
-    }
+    warnings.extend(weak_promise(args, &profile, &cmd));
     let env = env::build(std::env::vars_os(), &args.env, warnings)?;
     if kind == Some(SandboxKind::Docker) {
         warnings.extend(docker_warnings(&profile, &env.set)?);
@@ -118,7 +115,7 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         tags: args.tag.clone(),
         worktree: worktree(args)?,
         prompt,
-        prompt_via: args.prompt.prompt_via.0,
+        prompt_via: args.prompt.prompt_via,
         ready_wait: args.prompt.ready_wait,
         ready_timeout: args.prompt.ready_timeout,
         done_pattern: done_pattern(args, settings, warnings)?,
@@ -163,7 +160,6 @@ fn docker_obstacle(args: &Spawn, settings: &Settings) -> Option<(String, &'stati
     })
 }
 
-/// The prompt of the command line.
 fn prompt(args: &Spawn, ralph: Option<&RalphParams>) -> Result<Prompt> {
     Ok(match (ralph, &args.prompt.prompt, &args.prompt.prompt_file) {
         (Some(_), Some(_), _) => {
@@ -201,7 +197,6 @@ pub(super) fn named_env(wanted: &[String]) -> Result<BTreeMap<String, String>> {
     Ok(env.set.clone().into_iter().filter_map(value).collect())
 }
 
-/// The restart policy of a plain worker.
 fn restart(args: &Spawn) -> Result<Option<RestartSpec>> {
     let Some(when) = args.restart.restart else { return Ok(None) };
     if args.ralph.ralph {
@@ -251,7 +246,6 @@ fn ralph(args: &Spawn, settings: &Settings, sandbox: Option<SandboxKind>) -> Res
     Ok(RalphParams { gates, question_timeout, budgets: budgets(&args.budgets), reviewer, ..params })
 }
 
-/// Returns a glob relative to the worker's directory.
 fn relative(root: &Path, option: &str, glob: &str) -> Result<String> {
     if !Path::new(glob).is_absolute() {
         return Ok(glob.to_owned());
@@ -277,7 +271,7 @@ pub(super) fn gates(args: &GateArgs, tasks: Option<TaskGate>) -> Result<Gates> {
         promise: promise
             .map_err(|e| Error::usage(format!("--promise: {e}")).hint("example: --promise COMPLETE"))?,
         min_tool_calls: args.min_tool_calls.unwrap_or(usual.min_tool_calls),
-        on_promise_no_work: args.on_promise_no_work.map_or(usual.on_promise_no_work, |what| what.0),
+        on_promise_no_work: args.on_promise_no_work.unwrap_or(usual.on_promise_no_work),
         allow_preexisting: args.allow_preexisting,
         protect: args.protect.clone(),
         allow_changed_checks: args.allow_changed_checks,
@@ -305,7 +299,6 @@ fn rooms(args: &RoomArgs) -> Result<RoomGates> {
     })
 }
 
-/// Builds the options for the tests of the checks from the command line.
 fn test_gates(args: &GateArgs) -> Result<TestGates, TestGatesError> {
     Ok(TestGates {
         no_canary: args.no_canary,
@@ -314,7 +307,6 @@ fn test_gates(args: &GateArgs) -> Result<TestGates, TestGatesError> {
     })
 }
 
-/// Builds the caps from the command line and the settings.
 fn caps(args: &CapArgs, settings: &Settings, is_loop: bool) -> Caps {
     let defaults = settings.limits;
     Caps {
@@ -325,7 +317,6 @@ fn caps(args: &CapArgs, settings: &Settings, is_loop: bool) -> Caps {
     }
 }
 
-/// Builds the budgets from the command line.
 pub(super) fn budgets(args: &BudgetArgs) -> Budgets {
     Budgets {
         max_time: OptionLimit::or(args.max_time, None),

@@ -154,7 +154,6 @@ impl DurableSubscription {
     }
 }
 
-/// Refuses names that no worker has.
 pub(super) fn refuse_unknown(names: &BTreeSet<&str>, snapshot: &Snapshot) -> Result<()> {
     match names.iter().find(|name| !snapshot.workers.iter().any(|worker| worker.name == **name)) {
         None => Ok(()),
@@ -162,12 +161,10 @@ pub(super) fn refuse_unknown(names: &BTreeSet<&str>, snapshot: &Snapshot) -> Res
     }
 }
 
-/// The error for a name that no worker has.
 pub(super) fn unknown_worker(name: &str) -> Error {
     Error::new(ErrorCode::NotFound, format!("no worker named '{name}'")).hint("swarm ls")
 }
 
-/// The error of a command that cannot go on without the daemon.
 pub(super) fn daemon_stopped() -> Error {
     Error::new(ErrorCode::NoDaemon, "the daemon was stopped").hint("swarm daemon start")
 }

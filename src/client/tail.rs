@@ -15,7 +15,7 @@ const FEW_LINES: u32 = 400;
 const MANY_LINES: u32 = 10_000;
 
 /// A follower of one worker's output.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct OutputTail {
     name: String,
     new_lines: NewLines,
@@ -31,20 +31,10 @@ pub(super) struct OutputTail {
 
 impl OutputTail {
     fn new(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            new_lines: NewLines::default(),
-            run: 0,
-            visible_chars: 0,
-            full_screen: false,
-            last_header: None,
-        }
+        Self { name: name.to_owned(), ..Self::default() }
     }
 
     /// Follows from the worker's first run on. Must be called soon after the spawn.
-    ///
-    /// # Errors
-    /// As [`Client::call`].
     pub(super) async fn from_start(name: &str, client: &mut Client) -> Result<Self> {
         let mut tail = Self::new(name);
         let mut peeked = tail.peek(client, FEW_LINES).await?;
@@ -66,9 +56,6 @@ impl OutputTail {
     }
 
     /// Follows from now on.
-    ///
-    /// # Errors
-    /// As [`Client::call`].
     pub(super) async fn from_now(name: &str, client: &mut Client) -> Result<Self> {
         let mut tail = Self::new(name);
         let peeked = tail.peek(client, MANY_LINES).await?;
@@ -93,21 +80,19 @@ impl OutputTail {
         if peeked.live && !peeked.alternate && peeked.first > known {
             peeked = self.peek(client, MANY_LINES).await?;
         }
-        let new;
-        if !peeked.live || peeked.run != self.run {
-            let log = self.new_log(client).await?;
-            let printed = if self.full_screen { usize::MAX } else { self.visible_chars };
-            new = ended(&log, self.last_header.as_deref(), printed);
-            if let Some(header) = log.into_iter().rfind(|line| is_run_header(line))
-                && self.last_header.as_ref() != Some(&header)
-            {
-                (self.last_header, self.visible_chars, self.full_screen) = (Some(header), 0, false);
-            }
-            // The polled run may have ended before the log was read. It is then in the log, and the next poll finds it.
-            self.run = peeked.run;
-        } else {
-            new = self.accept(&peeked);
+        if peeked.live && peeked.run == self.run {
+            return Ok(self.accept(&peeked));
         }
+        let log = self.new_log(client).await?;
+        let printed = if self.full_screen { usize::MAX } else { self.visible_chars };
+        let new = ended(&log, self.last_header.as_deref(), printed);
+        if let Some(header) = log.into_iter().rfind(|line| is_run_header(line))
+            && self.last_header.as_ref() != Some(&header)
+        {
+            (self.last_header, self.visible_chars, self.full_screen) = (Some(header), 0, false);
+        }
+        // The polled run may have ended before the log was read. It is then in the log, and the next poll finds it.
+        self.run = peeked.run;
         Ok(new)
     }
 
@@ -140,13 +125,8 @@ impl OutputTail {
     }
 
     async fn log(&self, client: &mut Client, lines: u32) -> Result<Vec<String>> {
-        let params = LogsParams {
-            name: self.name.clone(),
-            lines: Some(lines),
-            history: true,
-            iteration: None,
-            from: None,
-        };
+        let name = self.name.clone();
+        let params = LogsParams { name, lines: Some(lines), history: true, ..LogsParams::default() };
         let lines: Lines = client.call(&Call::Logs(params), QUICK_TIMEOUT).await?;
         Ok(lines.lines)
     }

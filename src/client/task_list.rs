@@ -27,7 +27,6 @@ const TASKS_PROMISE: &str = "COMPLETE";
 /// How often in a row the daemon restarts a coordinator that was killed.
 const COORDINATOR_RESTARTS: u32 = 10;
 
-/// Whether stories run at the same time.
 pub(super) fn is_parallel(args: &TaskListArgs) -> bool {
     args.jobs.is_some_and(|jobs| jobs > 1)
 }
@@ -111,9 +110,8 @@ pub(super) fn reviewer(
     let Some(cmd) = typed.transpose()?.or_else(|| settings.ralph.reviewer.clone()) else { return Ok(None) };
     let profile = profiles::find(&settings.agents, &cmd);
     // The model is that of the agent.
-    let permissions =
-        TaskListArgs { model: None, ralph_dir: args.ralph_dir.clone(), ..TaskListArgs::default() };
-    let permissions = TaskListArgs { no_unattended: args.no_unattended, ..permissions };
+    let (ralph_dir, no_unattended) = (args.ralph_dir.clone(), args.no_unattended);
+    let permissions = TaskListArgs { ralph_dir, no_unattended, ..TaskListArgs::default() };
     let cmd = agent_command(&permissions, &profile, cmd, sandbox)?;
     Ok(Some(ReviewerSpec { cmd, profile }))
 }
@@ -122,10 +120,9 @@ pub(super) fn reviewer(
 pub(super) fn agent_command(
     args: &TaskListArgs,
     profile: &Profile,
-    cmd: Vec<String>,
+    mut cmd: Vec<String>,
     sandbox: Option<SandboxKind>,
 ) -> Result<Vec<String>> {
-    let mut cmd = cmd;
     if let Some(model) = &args.model {
         cmd = profile.command_with_model(&cmd, model).ok_or_else(|| {
             Error::usage(format!("--model: swarm cannot set the model of '{}'", profile.name))
@@ -135,10 +132,8 @@ pub(super) fn agent_command(
     let is_wanted = args.unattended || args.ralph_dir.is_some();
     // The template of a Docker sandbox gives the agent its permissions.
     let has_own = sandbox == Some(SandboxKind::Docker);
-    if args.no_unattended || !is_wanted || has_own || !profile.lacks_permissions(&cmd) {
-        return Ok(cmd);
-    }
-    if profile.unattended_args.is_empty() {
+    let is_wanted = is_wanted && !args.no_unattended && !has_own && !profile.unattended_args.is_empty();
+    if !is_wanted || !profile.lacks_permissions(&cmd) {
         return Ok(cmd);
     }
     if let Some(variable) = &profile.root_variable

@@ -14,10 +14,8 @@ use crate::error::{Error, Result};
 use crate::task_files::TaskDir;
 use crate::{files, shell};
 
-/// The largest list that is read.
 const MAX_LIST_BYTES: u64 = 64 << 20;
 
-/// The hint for a list that is not valid.
 pub(super) const CHECK_HINT: &str = "for all problems: swarm ralph tasks check";
 
 /// The file of a task list.
@@ -45,17 +43,14 @@ impl TaskListFile {
         self.path.display().to_string()
     }
 
-    /// The absolute path.
     pub(super) fn absolute(&self) -> Result<PathBuf> {
         typed_path::absolute(&self.path)
     }
 
-    /// Whether a path is this file.
     pub(super) fn is_at(&self, path: &Path) -> bool {
         self.path.canonicalize().is_ok_and(|own| path.canonicalize().is_ok_and(|other| own == other))
     }
 
-    /// Reads the text.
     pub(super) fn read(&self) -> Result<String> {
         let bytes = files::read_bounded(&self.path, MAX_LIST_BYTES).map_err(|error| self.not_read(&error))?;
         text_of(bytes).map_err(|error| self.not_read(&error))

@@ -40,11 +40,15 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
 pub(super) fn directory(typed: Option<&Path>) -> Result<PathBuf> {
     let path = match typed {
         Some(path) => absolute(path)?,
-        None => std::env::current_dir().map_err(|e| Error::system("cannot use the current directory", e))?,
+        None => current_dir()?,
     };
     if path.is_dir() {
         Ok(path)
     } else {
         Err(Error::invalid(format!("no such directory: {}", path.display())))
     }
+}
+
+pub(super) fn current_dir() -> Result<PathBuf> {
+    std::env::current_dir().map_err(|e| Error::system("cannot use the current directory", e))
 }

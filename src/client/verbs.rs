@@ -1,10 +1,12 @@
-//! The verbs of the client, one file each. A verb that only makes one call for one worker needs no file.
+//! The verbs of the client, one file each. A verb that only makes one call or prints one text needs no file.
 
 use std::time::Duration;
 
 use swarm_state::model::WorkerName;
+use swarm_state::template::PROMPT_TEMPLATE;
 
 use crate::cli::{Command, ConfigCommand, DaemonCommand, HostCommand, NotifyCommand, RalphCommand};
+use crate::client::completion;
 use crate::client::connect::{QUICK_TIMEOUT, SLOW_TIMEOUT};
 use crate::client::context::ClientContext;
 use crate::error::{Error, ErrorCode};
@@ -15,7 +17,6 @@ mod allow;
 mod answer;
 mod attach;
 mod clean;
-mod completions;
 mod config_check;
 mod config_edit;
 mod config_show;
@@ -50,8 +51,6 @@ mod ralph_resume;
 mod ralph_set;
 mod ralph_status;
 mod ralph_tasks;
-mod ralph_template;
-mod release;
 pub(crate) mod report;
 mod respawn;
 mod send;
@@ -61,7 +60,6 @@ mod status_tmux;
 mod wait;
 mod why;
 
-/// Carries out a command.
 pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult {
     match command {
         Command::Spawn(args) => spawn::run(ctx, *args).await,
@@ -75,7 +73,7 @@ pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult 
         Command::Send(args) => send::run(ctx, args).await,
         Command::Answer(args) => answer::run(ctx, args).await,
         Command::Hold(args) => hold::run(ctx, args).await,
-        Command::Release(args) => release::run(ctx, args).await,
+        Command::Release(args) => hold::release(ctx, args).await,
         Command::Allow(args) => allow::run(ctx, args).await,
         Command::Quota(args) => quota::run(ctx, &args).await,
         Command::Interrupt(args) => call_worker(ctx, Call::Interrupt, &args.name, QUICK_TIMEOUT).await,
@@ -87,29 +85,37 @@ pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult 
         Command::Attach(args) => attach::run(ctx, &args).await,
         Command::Kill(args) => kill::run(ctx, &args).await,
         Command::Respawn(args) => respawn::run(ctx, &args).await,
-        Command::Ralph(args) => run_ralph(ctx, args.command).await,
-        Command::Config(args) => run_config(ctx, args.command),
-        Command::Notify(args) => match args.command {
-            NotifyCommand::Test => notify_test::run(ctx).await,
-        },
+        Command::Ralph(command) => run_ralph(ctx, command).await,
+        Command::Config(ConfigCommand::Show(args)) => config_show::run(ctx, &args),
+        Command::Config(ConfigCommand::Check) => config_check::run(ctx),
+        Command::Config(ConfigCommand::Edit(args)) => config_edit::run(ctx, &args),
+        Command::Notify(NotifyCommand::Test) => notify_test::run(ctx).await,
         Command::Fetch(args) => fetch::run(ctx, &args).await,
-        Command::Host(args) => match args.command {
-            HostCommand::Ls(args) => host_ls::run(ctx, &args).await,
-            HostCommand::Check(args) => host_check::run(ctx, &args).await,
-            HostCommand::Install(args) => host_install::run(ctx, &args).await,
+        Command::Host(HostCommand::Ls(args)) => host_ls::run(ctx, &args).await,
+        Command::Host(HostCommand::Check(args)) => host_check::run(ctx, &args).await,
+        Command::Host(HostCommand::Install(args)) => host_install::run(ctx, &args).await,
+        Command::Daemon(DaemonCommand::Start) => daemon_start::run(ctx).await,
+        Command::Daemon(DaemonCommand::Stop) => daemon_stop::run(ctx).await,
+        Command::Daemon(DaemonCommand::Restart) => daemon_restart::run(ctx).await,
+        Command::Daemon(DaemonCommand::TakeOver(args)) => daemon_take_over::run(ctx, &args).await,
+        Command::Daemon(DaemonCommand::Status(args)) => daemon_status::run(ctx, &args).await,
+        Command::Completions(args) => match completion::registration(&args.shell) {
+            Some(script) => ctx.out.raw(&script).map(|()| 0),
+            None => Err(Error::usage(format!("unknown shell '{}'", args.shell)).into()),
         },
-        Command::Daemon(args) => run_daemon(ctx, args.command).await,
-        Command::Completions(args) => completions::run(&args, ctx.out),
         Command::Doctor(_)
         | Command::Session(_)
         | Command::Hook(_)
         | Command::Hooks(_)
         | Command::Plugin(_)
+        | Command::Daemon(DaemonCommand::Run(_))
         | Command::Ui
-        | Command::Demo => {
-            Err(Error::new(ErrorCode::Internal, "`main` carries this command out itself").into())
-        }
+        | Command::Demo => of_main(),
     }
+}
+
+fn of_main() -> CommandResult {
+    Err(Error::new(ErrorCode::Internal, "`main` carries this command out itself").into())
 }
 
 /// Makes a call for one worker. Its answer is empty, so nothing is printed.
@@ -127,10 +133,8 @@ async fn run_ralph(ctx: &ClientContext, command: RalphCommand) -> CommandResult 
     match command {
         RalphCommand::Init(args) => ralph_init::run(ctx, &args).await,
         RalphCommand::Plan(args) => ralph_plan::run(ctx, &args).await,
-        RalphCommand::Archive(_) => {
-            Err(Error::new(ErrorCode::Internal, "`main` carries this command out itself").into())
-        }
-        RalphCommand::Template => ralph_template::run(ctx),
+        RalphCommand::Archive(_) => of_main(),
+        RalphCommand::Template => ctx.out.raw(PROMPT_TEMPLATE).map(|()| 0),
         RalphCommand::Status(args) => ralph_status::run(ctx, &args).await,
         RalphCommand::Pause(args) => ralph_pause::run(ctx, &args).await,
         RalphCommand::Resume(args) => ralph_resume::run(ctx, &args).await,
@@ -140,28 +144,7 @@ async fn run_ralph(ctx: &ClientContext, command: RalphCommand) -> CommandResult 
         RalphCommand::Diff(args) => ralph_diff::run(ctx, &args).await,
         RalphCommand::Restore(args) => ralph_restore::run(ctx, &args).await,
         RalphCommand::Approve(args) => ralph_approve::run(ctx, &args).await,
-        RalphCommand::Tasks(args) => ralph_tasks::run(ctx, &args.command).await,
+        RalphCommand::Tasks(command) => ralph_tasks::run(ctx, &command).await,
         RalphCommand::Clean(args) => ralph_clean::run(ctx, &args).await,
-    }
-}
-
-fn run_config(ctx: &ClientContext, command: ConfigCommand) -> CommandResult {
-    match command {
-        ConfigCommand::Show(args) => config_show::run(ctx, &args),
-        ConfigCommand::Check => config_check::run(ctx),
-        ConfigCommand::Edit(args) => config_edit::run(ctx, &args),
-    }
-}
-
-async fn run_daemon(ctx: &ClientContext, command: DaemonCommand) -> CommandResult {
-    match command {
-        DaemonCommand::Start => daemon_start::run(ctx).await,
-        DaemonCommand::Stop => daemon_stop::run(ctx).await,
-        DaemonCommand::Restart => daemon_restart::run(ctx).await,
-        DaemonCommand::TakeOver(args) => daemon_take_over::run(ctx, &args).await,
-        DaemonCommand::Status(args) => daemon_status::run(ctx, &args).await,
-        DaemonCommand::Run(_) => {
-            Err(Error::new(ErrorCode::Internal, "`main` carries this command out itself").into())
-        }
     }
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, FixedOffset, Local};
 use swarm_state::advice::Situation;
 use swarm_state::cause::Cause;
-use swarm_state::notice::duration;
+use swarm_state::notice::{PauseBy, duration};
 use swarm_state::screen::printable;
 
 use crate::protocol::{TaskListView, WorkerView};
@@ -21,7 +21,6 @@ pub(crate) fn short_name(name: &str) -> &str {
     name.rsplit_once('/').map_or(name, |(_, name)| name)
 }
 
-/// Whether `worker` is a loop.
 pub(crate) fn is_loop(worker: &WorkerView) -> bool {
     worker.metadata().is_loop
 }
@@ -29,6 +28,11 @@ pub(crate) fn is_loop(worker: &WorkerView) -> bool {
 /// The loop's status word; empty for a plain worker.
 pub(super) fn loop_status(worker: &WorkerView) -> &str {
     worker.metadata().status.unwrap_or_default()
+}
+
+/// The origin of the loop's last pause; `None` also for one that this version does not know.
+pub(super) fn paused_by(worker: &WorkerView) -> Option<PauseBy> {
+    serde_json::from_value(worker.metadata().paused_by?.into()).ok()
 }
 
 /// Formats a loop's iteration as `3/10`; `-` for a plain worker.
@@ -123,7 +127,6 @@ pub(super) fn quoted(lines: &[String]) -> impl Iterator<Item = String> {
     lines.iter().map(|line| format!("  | {}", printable(line)))
 }
 
-/// Returns the facts that the next step for a worker depends on.
 pub(super) fn situation(worker: &WorkerView) -> Situation<'_> {
     Situation {
         name: &worker.name,

@@ -17,7 +17,6 @@ use crate::procs;
 use crate::shell::quote_path;
 use crate::tmux::{Tmux, TmuxOptions};
 
-/// The timeout of each cleanup step.
 const CLEANUP_STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) struct Workspace {
@@ -41,7 +40,6 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// The agent's working directory.
     pub(super) fn project(&self) -> PathBuf {
         self.root.join("project")
     }

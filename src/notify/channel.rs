@@ -11,26 +11,21 @@ use super::program::Program;
 use crate::error::{Error, ErrorCode, Result};
 use crate::settings::NotifySettings;
 
-/// How long a command may take with one notification.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A place to which notifications are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Channel {
     /// A program, which receives the JSON on its standard input.
     Command(Vec<String>),
-    /// The desktop of the user.
     Desktop,
     /// A topic of ntfy.
     Ntfy {
-        /// The URL of the topic.
         url: String,
         /// The file with its access token.
         secret: Option<PathBuf>,
     },
     /// A server that receives the JSON.
     Webhook {
-        /// The URL.
         url: String,
         /// The file with the key that signs the body.
         secret: Option<PathBuf>,
@@ -38,7 +33,6 @@ pub(crate) enum Channel {
 }
 
 impl Channel {
-    /// The channels that the settings request.
     pub(crate) fn of(settings: &NotifySettings) -> Vec<Self> {
         let secret = || settings.secret_file.clone();
         let command = settings.command.clone().map(Self::Command);
@@ -73,9 +67,8 @@ impl Channel {
                     format!("Title: {}", message.title()),
                     format!("Priority: {priority}"),
                 ];
-                if let Some(token) = read_secret(secret.as_deref())? {
-                    headers.push(format!("Authorization: Bearer {token}"));
-                }
+                let token = read_secret(secret.as_deref())?;
+                headers.extend(token.map(|token| format!("Authorization: Bearer {token}")));
                 let body = if message.body().is_empty() { message.title() } else { message.body() };
                 Post { url, headers, body }.send().await
             }

@@ -22,7 +22,6 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Starts the channels.
     pub(crate) fn start(channels: Vec<Channel>) -> Self {
         let errors = ChannelErrors::default();
         let start = |channel: Channel| {
@@ -35,12 +34,10 @@ impl Outbox {
         Self { queues, errors }
     }
 
-    /// Whether the settings name no channel.
     pub(crate) fn is_empty(&self) -> bool {
         self.queues.is_empty()
     }
 
-    /// Sends a message through every channel.
     pub(crate) fn send(&self, message: &Notification) {
         for (key, queue) in &self.queues {
             if let Err(TrySendError::Full(_)) = queue.try_send(message.clone()) {

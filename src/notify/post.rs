@@ -18,7 +18,6 @@ const RETRY_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs
 /// How long one try may take, in seconds.
 const TRY_SECONDS: u64 = 10;
 
-/// A request.
 pub(super) struct Post<'a> {
     pub(super) url: &'a str,
     /// Lines such as `Title: x`.
@@ -26,7 +25,6 @@ pub(super) struct Post<'a> {
     pub(super) body: String,
 }
 
-/// The result of one try.
 enum Try {
     Accepted(u32),
     /// Another try may succeed.
@@ -83,7 +81,6 @@ impl Post<'_> {
         })
     }
 
-    /// The request as a configuration file of curl.
     fn config(&self) -> String {
         let mut text = format!("url = {}\ngloboff\nrequest = \"POST\"\n", quoted(self.url));
         for header in &self.headers {

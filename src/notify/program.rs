@@ -22,17 +22,14 @@ const READ_TIMEOUT: Duration = Duration::from_millis(200);
 /// The directory of the desktop's message bus, below which each user has one.
 const RUNTIME_DIRS: &str = "/run/user";
 
-/// A program to run.
 pub(super) struct Program<'a> {
     /// The program and its arguments; not empty. It runs in the root directory, as the daemon does.
     pub(super) argv: &'a [String],
-    /// Its standard input.
     pub(super) input: &'a str,
     /// The time after which it is killed with all that it started in its process group.
     pub(super) limit: Duration,
 }
 
-/// How a program ended.
 pub(super) struct ProgramEnd {
     pub(super) status: ExitStatus,
     /// The start of its standard output.

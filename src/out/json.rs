@@ -19,21 +19,19 @@ struct Versioned<'a, T> {
     object: &'a T,
 }
 
-impl<'a, T> Versioned<'a, T> {
-    fn of(object: &'a T) -> Self {
-        Self { schema: JSON_SCHEMA, object }
-    }
+fn versioned<T>(object: &T) -> Versioned<'_, T> {
+    Versioned { schema: JSON_SCHEMA, object }
 }
 
 impl Out {
     /// Prints an object, indented.
     pub fn json<T: Serialize>(self, object: &T) -> Result<(), Failure> {
-        self.line(&printed(serde_json::to_string_pretty(&Versioned::of(object)))?)
+        self.line(&printed(serde_json::to_string_pretty(&versioned(object)))?)
     }
 
     /// Prints an array of objects, indented.
     pub fn json_list<T: Serialize>(self, objects: &[T]) -> Result<(), Failure> {
-        let objects: Vec<_> = objects.iter().map(Versioned::of).collect();
+        let objects: Vec<_> = objects.iter().map(versioned).collect();
         self.line(&printed(serde_json::to_string_pretty(&objects))?)
     }
 
@@ -48,16 +46,14 @@ impl Out {
     }
 }
 
-/// An error as an object.
 pub(crate) fn error_object(error: &Error) -> Value {
     let hint = error.hint.as_deref().map(for_host);
     let message = for_host(&error.message);
     json!({"code": error.code, "message": message, "hint": hint, "exit_status": error.code.exit_status()})
 }
 
-/// An object as a line of JSON.
 pub(crate) fn json_text(object: &impl Serialize) -> Result<String> {
-    printed(serde_json::to_string(&Versioned::of(object)))
+    printed(serde_json::to_string(&versioned(object)))
 }
 
 fn printed(text: serde_json::Result<String>) -> Result<String> {

@@ -1,6 +1,4 @@
 //! The notice stream: `subscribe`, its first answer, and the notices.
-//!
-//! Part of [the protocol](super), which says what may change.
 
 use serde::{Deserialize, Serialize};
 use swarm_state::model::{Status, is_default};

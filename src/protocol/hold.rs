@@ -1,6 +1,4 @@
 //! A person's hold on a worker: `hold` and `release`.
-//!
-//! Part of [the protocol](super), which says what may change.
 
 use serde::{Deserialize, Serialize};
 use swarm_state::notice::HoldBy;

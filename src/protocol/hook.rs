@@ -1,7 +1,6 @@
 //! Reports from the hooks of a worker's own agent: `hook`.
 //!
-//! Part of [the protocol](super), which says what may change. A call describes what happened, not which event of
-//! which CLI it was: the process in the hook translates that.
+//! A call describes what happened, not which event of which CLI it was: the process in the hook translates that.
 
 use std::net::IpAddr;
 

@@ -1,6 +1,4 @@
 //! Notifications for a terminal: `notify.next`.
-//!
-//! Part of [the protocol](super), which says what may change.
 
 use serde::{Deserialize, Serialize};
 use swarm_state::notify::Notification;

@@ -1,6 +1,4 @@
 //! A worker's output: `peek`, `logs` and `ralph.logs`.
-//!
-//! Part of [the protocol](super), which says what may change.
 
 use serde::{Deserialize, Serialize};
 use swarm_state::model::is_default;
@@ -33,7 +31,7 @@ pub struct Peeked {
 }
 
 /// The parameters of `logs` and `ralph.logs`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogsParams {
     /// The worker.
     pub name: String,

@@ -1,6 +1,4 @@
 //! The usage limits of accounts: `quota` and `quota.lift`.
-//!
-//! Part of [the protocol](super), which says what may change.
 
 use std::path::PathBuf;
 

@@ -1,11 +1,10 @@
 //! Loops: the calls `ralph.pause`, `ralph.resume`, `ralph.status`, `ralph.set` and `ralph.clean`.
-//!
-//! Part of [the protocol](super), which says what may change.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use swarm_state::cause::{self, Cause};
 use swarm_state::model::{LoopStatus, Status, is_default};
 use swarm_state::notice::PauseBy;
 
@@ -44,12 +43,8 @@ pub struct RalphView {
     /// The reason for the status, if there is one.
     pub reason: Option<String>,
     /// The same as data; absent without a reason, or if this version does not know the cause.
-    #[serde(
-        default,
-        deserialize_with = "swarm_state::cause::known",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub cause: Option<swarm_state::cause::Cause>,
+    #[serde(default, deserialize_with = "cause::known", skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// The prompt file.
     pub prompt_file: PathBuf,
     /// The maximum number of iterations.

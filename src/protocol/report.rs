@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use swarm_state::budget::Budgets;
+use swarm_state::cause::{self, Cause};
 use swarm_state::ends::LoopEnd;
 use swarm_state::gates::{CheckResult, Gates};
 use swarm_state::ignored::IgnoredFiles;
@@ -37,12 +38,8 @@ pub struct Report {
     /// The reason for the status, if there is one.
     pub reason: Option<String>,
     /// The same as data; absent without a reason, or if this version does not know the cause.
-    #[serde(
-        default,
-        deserialize_with = "swarm_state::cause::known",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub cause: Option<swarm_state::cause::Cause>,
+    #[serde(default, deserialize_with = "cause::known", skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// The outage that the loop waits for; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<swarm_state::outage::OutageKind>,

@@ -1,6 +1,4 @@
 //! The daemon itself: `daemon.status` and `daemon.stop`.
-//!
-//! Part of [the protocol](super), which says what may change.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

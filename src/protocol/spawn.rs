@@ -1,6 +1,4 @@
 //! Starting a worker: the parameters of `spawn` and `respawn`, and their answer.
-//!
-//! Part of [the protocol](super), which says what may change.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -120,16 +118,14 @@ fn is_usual_question_timeout(seconds: &u64) -> bool {
 impl RalphParams {
     /// A loop without gates and without limits other than its iterations.
     pub fn new(prompt_file: PathBuf, max_iterations: u32, inactivity_timeout: u64) -> Self {
-        let (gates, budgets) = (Gates::default(), Budgets::default());
-        let question_timeout = QUESTION_TIMEOUT_SECONDS;
         Self {
             prompt_file,
             max_iterations,
             inactivity_timeout,
-            question_timeout,
+            question_timeout: QUESTION_TIMEOUT_SECONDS,
             task: None,
-            gates,
-            budgets,
+            gates: Gates::default(),
+            budgets: Budgets::default(),
             reviewer: None,
         }
     }

@@ -1,6 +1,4 @@
 //! Workers and the requests about them: `ls`, `status`, `attach`, `send`, `kill`, `clean`.
-//!
-//! Part of [the protocol](super), which says what may change.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use swarm_state::answer::{AgentRequest, RequestAnswer};
 use swarm_state::caps::{Caps, CapsInForce};
+use swarm_state::cause::{self, Cause};
 use swarm_state::host::HostName;
 use swarm_state::ignored::IgnoredFiles;
 use swarm_state::model::{RestartWhen, Status, WorkerName, Worktree, is_default};
@@ -30,7 +29,7 @@ pub struct Listing {
 }
 
 /// One worker, as `status --format json` prints it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkerView {
     /// Its name.
     pub name: String,
@@ -39,12 +38,8 @@ pub struct WorkerView {
     /// The reason for the status, if there is one.
     pub reason: Option<String>,
     /// The same as data; absent without a reason, or if this version does not know the cause.
-    #[serde(
-        default,
-        deserialize_with = "swarm_state::cause::known",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub cause: Option<swarm_state::cause::Cause>,
+    #[serde(default, deserialize_with = "cause::known", skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// The last run's exit status, 128 + N for a signal; null while it runs or when unknown.
     pub exit_code: Option<i32>,
     /// The signal that ended the last run.
@@ -207,7 +202,7 @@ pub struct RestartView {
 }
 
 /// The tmux window of a worker.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TmuxView {
     /// The server's socket, absolute.
     pub socket: PathBuf,
@@ -252,7 +247,7 @@ pub struct AttachView {
 }
 
 /// The parameters of `kill`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KillParams {
     /// The worker.
     pub name: String,

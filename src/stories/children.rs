@@ -24,7 +24,6 @@ const RUN: &str = "SWARM_RUN";
 pub(super) type ChildViews = BTreeMap<String, WorkerView>;
 
 impl Coordinator {
-    /// The stories' workers that exist.
     pub(super) async fn children(&self, list: &TaskList) -> Result<ChildViews> {
         let listing: Listing = self.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
         let names = child_names(&self.name, list);
@@ -47,7 +46,6 @@ impl Coordinator {
         Ok(())
     }
 
-    /// The states of the workers, and lines about those that changed.
     pub(super) fn states(
         &mut self,
         list: &TaskList,
@@ -167,12 +165,7 @@ impl Coordinator {
     }
 
     async fn remove_worktree(&self, view: &WorkerView, branch: &str) -> Result<()> {
-        let params = KillParams {
-            name: view.name.clone(),
-            rm_worktree: true,
-            force_dirty: false,
-            discard_ignored: false,
-        };
+        let params = KillParams { name: view.name.clone(), rm_worktree: true, ..KillParams::default() };
         let killed: Killed = self.call(&Call::Kill(params), SLOW_TIMEOUT).await?;
         match killed.worktree_error {
             Some(error) => Err(Error::new(error.code, error.message)),

@@ -34,7 +34,6 @@ const PROGRESS_FILE: &str = "progress.txt";
 const CHECKS_DIR: &str = "swarm-checks";
 
 impl Coordinator {
-    /// Merges an approved story, or sends it back.
     pub(super) async fn merge(
         &mut self,
         id: &str,
@@ -49,22 +48,18 @@ impl Coordinator {
         let tree = worktree.path.as_path();
         let merged = with_story(list, &of_child, id);
         self.print(id, format!("approved; merging {}", worktree.branch))?;
-        let back = match self.try_merge(story, tree, &merged).await {
+        let why = match self.try_merge(story, tree, &merged).await {
             Ok(None) => {
                 self.has_merged = true;
                 let (done, all) = self.gate.count(&merged);
                 return self.print(id, format!("merged; {done} of {all} stories are done"));
             }
-            Ok(Some(back)) => Ok(back),
-            // The agent cannot fix this.
-            Err(error) => Err(error.message),
-        };
-        let why = match back {
-            Ok(back) => match self.send_back(story, tree, merged, &back).await {
+            Ok(Some(back)) => match self.send_back(story, tree, merged, &back).await {
                 Ok(()) => return self.print(id, format!("sent back: {}", back.line)),
                 Err(error) => format!("{}; {}", back.line, error.message),
             },
-            Err(why) => why,
+            // The agent cannot fix this.
+            Err(error) => error.message,
         };
         self.print(id, format!("failed: {why}"))?;
         self.refused.insert(id.to_owned(), why);
@@ -118,11 +113,8 @@ impl Coordinator {
         Ok((!failed.is_empty()).then(|| SentBack::checks(&self.branch, &self.gate.dir, &failed)))
     }
 
-    /// Writes a file of the merge.
     async fn put(&self, file: &str, text: &str) -> Result<()> {
-        let path = self.tree.join(file);
-        files::write_unsynced(&path, text.as_bytes())
-            .map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))?;
+        write(&self.tree.join(file), text)?;
         git::stage(&self.tree, file).await
     }
 
@@ -189,14 +181,16 @@ impl Coordinator {
         }
         let (file, mut list) = (self.gate.file(), merged);
         list.send_back(&story.id, &back.feedback, self.gate.review);
-        let path = child.join(&file);
-        files::write_unsynced(&path, list.to_text().as_bytes())
-            .map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))?;
+        write(&child.join(&file), &list.to_text())?;
         git::commit_all(child, &subject, Some(&file)).await
     }
 }
 
-/// Why a story cannot be merged.
+fn write(path: &Path, text: &str) -> Result<()> {
+    files::write_unsynced(path, text.as_bytes())
+        .map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
+}
+
 struct SentBack {
     /// In a few words, for people.
     line: String,

@@ -24,7 +24,6 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a host may take before its rows are marked. The request goes on.
 const MARK_DELAY: Duration = Duration::from_secs(3);
 
-/// Reports the workers of a host until the interface has ended.
 pub(super) async fn watch(place: Place, events: UnboundedSender<UiEvent>) {
     let no_answer = || Error::new(ErrorCode::Unreachable, "it does not answer");
     let mut client = None;
@@ -51,7 +50,7 @@ pub(super) async fn watch(place: Place, events: UnboundedSender<UiEvent>) {
         if !report(&known, &place, &events) {
             return;
         }
-        sleep(if known.is_silent() { RETRY_INTERVAL } else { POLL_INTERVAL }).await;
+        sleep(if known.error.is_some() { RETRY_INTERVAL } else { POLL_INTERVAL }).await;
     }
 }
 
@@ -70,7 +69,7 @@ async fn ask(client: &mut Option<Client>, place: &Place) -> Result<Listing> {
 fn report(listing: &HostListing, place: &Place, events: &UnboundedSender<UiEvent>) -> bool {
     let Some(host) = place.host_name() else { return false };
     let now = Local::now().fixed_offset();
-    let silent_for = listing.is_silent().then(|| listing.silent_for(now));
+    let silent_for = listing.error.is_some().then(|| listing.silent_for(now));
     let workers = listing.clone().into_workers(now).into_iter().map(qualified).collect();
     events.send(UiEvent::Host(host.clone(), workers, silent_for)).is_ok()
 }

@@ -39,7 +39,6 @@ pub(super) struct KeyReader {
 }
 
 impl KeyReader {
-    /// Returns the keys that are complete.
     pub(super) fn read(&mut self, bytes: &[u8]) -> Vec<UiKey> {
         self.pending.extend_from_slice(bytes);
         let mut keys = vec![];

@@ -18,7 +18,6 @@ pub(super) struct Areas {
     pub(super) bottom: Rect,
 }
 
-/// Divides the window.
 pub(super) fn areas(model: &UiModel) -> Areas {
     let (columns, rows) = model.size;
     let header = rows.min(1);

@@ -12,7 +12,6 @@ pub(super) struct LineEdit {
 }
 
 impl LineEdit {
-    /// A line with the cursor at its end.
     pub(super) fn new(text: &str) -> Self {
         let chars: Vec<char> = text.chars().collect();
         Self { cursor: chars.len(), chars }
@@ -22,7 +21,6 @@ impl LineEdit {
         self.chars.iter().collect()
     }
 
-    /// The text before and after the cursor.
     pub(super) fn parts(&self) -> (String, String) {
         let (before, after) = self.chars.split_at(self.cursor);
         (before.iter().collect(), after.iter().collect())

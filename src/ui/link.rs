@@ -37,10 +37,8 @@ const COLLECT_DELAY: Duration = Duration::from_millis(80);
 /// More changed workers than this are requested with all others.
 const MAX_SINGLE_REQUESTS: usize = 8;
 
-/// The delay between two attempts to connect.
 const CONNECT_DELAY: Duration = Duration::from_millis(500);
 
-/// The way to ask the daemons.
 pub(super) struct DaemonLink {
     questions: UnboundedSender<UiEffect>,
     /// The same for each remote host, by its name.
@@ -49,9 +47,6 @@ pub(super) struct DaemonLink {
 
 impl DaemonLink {
     /// Connects, and starts the daemon if none runs. Connects to the remote hosts in the background.
-    ///
-    /// # Errors
-    /// When no daemon of this machine can be reached.
     pub(super) async fn open(
         paths: Paths,
         remote: Vec<Place>,
@@ -80,7 +75,6 @@ impl DaemonLink {
     }
 }
 
-/// Starts the task that answers questions about the workers of one machine.
 fn start_answers(place: Place, events: &UnboundedSender<UiEvent>) -> UnboundedSender<UiEffect> {
     let (questions, asked) = mpsc::unbounded_channel();
     tokio::spawn(answer(place, asked, events.clone()));
@@ -108,7 +102,6 @@ async fn watch(paths: Paths, client: Client, events: UnboundedSender<UiEvent>) {
     }
 }
 
-/// Connects again.
 async fn connection(paths: &Paths) -> Result<Client> {
     match connect::connect_existing(&paths.into()).await? {
         Some(client) => Ok(client),
@@ -189,25 +182,16 @@ async fn one_answer(
     let client = match client {
         Some(client) => client,
         // Only the other task starts a daemon.
-        None => match connect::connect_existing(place).await? {
-            Some(connected) => client.insert(connected),
-            None => return Err(Error::new(ErrorCode::NoDaemon, "the daemon is not running")),
-        },
+        None => client.insert(connect::require_existing(place).await?),
     };
     Ok(match question.clone() {
         UiEffect::Load(name, panel, lines) => {
-            let lines = u32::from(lines);
+            let (short, lines) = (short_name(&name).to_owned(), u32::from(lines));
             let text = if panel == Panel::Log {
-                let params = LogsParams {
-                    name: short_name(&name).to_owned(),
-                    lines: Some(lines),
-                    history: true,
-                    iteration: None,
-                    from: None,
-                };
+                let lines = Some(lines);
+                let params = LogsParams { name: short, lines, history: true, ..LogsParams::default() };
                 client.call::<Lines>(&Call::Logs(params), QUICK_TIMEOUT).await?.lines
             } else {
-                let short = short_name(&name).to_owned();
                 let call = Call::Peek(PeekParams { name: short, lines, styled: true });
                 client.call::<Peeked>(&call, QUICK_TIMEOUT).await?.lines
             };

@@ -17,10 +17,8 @@ use crate::out::{fit, fit_middle};
 use crate::protocol::WorkerView;
 use crate::shell::join;
 
-/// The most columns of a name.
 const MAX_NAME_COLUMNS: usize = 24;
 
-/// The most columns of the name of a host.
 const MAX_HOST_COLUMNS: usize = 12;
 
 /// The widths of the columns of hosts and names. Without remote workers, the column of hosts is empty.
@@ -114,7 +112,6 @@ fn sign(group: Attention, status: Status) -> &'static str {
     }
 }
 
-/// The facts of a worker, the most important first.
 fn facts(group: Attention, worker: &WorkerView) -> String {
     let metadata = worker.metadata();
     let mut facts = vec![];

@@ -8,7 +8,6 @@ use super::keys::UiKey;
 use super::model::Panel;
 use crate::protocol::{Report, WorkerView};
 
-/// Something that happened.
 #[derive(Clone, Debug)]
 pub(super) enum UiEvent {
     Key(UiKey),
@@ -21,38 +20,29 @@ pub(super) enum UiEvent {
     Host(HostName, Vec<WorkerView>, Option<String>),
     /// Something happened to a worker.
     Worker(Box<WorkerView>),
-    /// A worker was deleted.
     Gone(String),
     /// The daemon cannot be reached: the error message.
     Down(String),
     /// A page of a worker.
     Page(String, Panel, Vec<String>),
-    /// The report of a loop.
     Report(Box<Report>),
-    /// A verb printed a line.
     Printed(String),
     /// A verb ended: what to report about it, and whether it failed.
     Ended(String, bool),
 }
 
-/// Something to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum UiEffect {
     /// Request a worker's screen or log with this many lines.
     Load(String, Panel, u16),
-    /// Request the report of a loop.
     LoadReport(String),
     /// Run a verb that prints a page of a worker.
     Show(String, Panel, Vec<String>),
-    /// Report that a person has seen a worker.
     Seen(String),
     /// Run a verb in place of the one that runs.
     Run(Vec<String>),
-    /// End the verb that runs.
     Cancel,
-    /// Open a worker's window in this terminal.
     Attach(String),
-    /// Open a file in the person's editor.
     Edit(PathBuf),
     Quit,
 }

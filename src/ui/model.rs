@@ -17,12 +17,11 @@ use crate::protocol::{Report, WorkerView};
 /// The fewest columns that have room for the list and a panel.
 const MIN_WIDE_COLUMNS: u16 = 72;
 
-/// The pages of the panel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Panel {
     /// Why the worker is in its state.
     Why,
-    /// The worker's screen.
+    #[default]
     Screen,
     /// The worker's output.
     Log,
@@ -35,7 +34,6 @@ pub(super) enum Panel {
 }
 
 impl Panel {
-    /// The pages of a worker.
     pub(super) const OF_WORKER: [Self; 5] = [Self::Why, Self::Screen, Self::Log, Self::Diff, Self::Report];
 
     pub(super) fn title(self) -> &'static str {
@@ -50,10 +48,10 @@ impl Panel {
     }
 }
 
-/// The state of the connection to the daemon.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum LinkState {
     /// The first answer has not arrived yet.
+    #[default]
     Connecting,
     Up,
     /// The error message. The interface reconnects by itself.
@@ -61,10 +59,10 @@ pub(super) enum LinkState {
 }
 
 /// The use of the person's next keys.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum UiMode {
+    #[default]
     List,
-    /// A text is being typed.
     Prompt(PromptKind, LineEdit),
     /// A question is open: the verb to run for `y`.
     Confirm {
@@ -74,7 +72,6 @@ pub(super) enum UiMode {
     Help,
 }
 
-/// The purpose of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PromptKind {
     /// A message to this worker.
@@ -88,17 +85,14 @@ pub(super) enum PromptKind {
     Verb,
 }
 
-/// The output of a verb.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct VerbOutput {
     /// The command line.
     pub(super) title: String,
     pub(super) lines: Vec<String>,
-    /// Whether the verb still runs.
     pub(super) is_running: bool,
 }
 
-/// A line of the list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Row<'a> {
     /// The heading of a group, the number of its workers, and whether they are hidden.
@@ -106,13 +100,11 @@ pub(super) enum Row<'a> {
     Worker(Attention, &'a WorkerView),
 }
 
-/// The whole state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct UiModel {
     pub(super) now: DateTime<FixedOffset>,
     /// Columns and rows of the terminal.
     pub(super) size: (u16, u16),
-    /// Whether the terminal shows color.
     pub(super) has_color: bool,
     /// The load of this machine when the frame was drawn.
     pub(super) load: Option<f32>,
@@ -132,7 +124,6 @@ pub(super) struct UiModel {
     pub(super) keeps_group: bool,
     /// The request that the panel shows, and since when.
     pub(super) shown_request: Option<(String, DateTime<FixedOffset>)>,
-    /// When a key was last pressed.
     pub(super) key_at: Option<DateTime<FixedOffset>>,
     pub(super) panel: Panel,
     /// The panel has the whole window.
@@ -143,7 +134,6 @@ pub(super) struct UiModel {
     pub(super) pages: BTreeMap<Panel, Vec<String>>,
     /// The pages that were requested and have not arrived.
     pub(super) loading: BTreeSet<Panel>,
-    /// The report of the selected loop.
     pub(super) report: Option<Box<Report>>,
     /// When the panel is loaded again.
     pub(super) load_at: Option<DateTime<FixedOffset>>,
@@ -160,35 +150,7 @@ pub(super) struct UiModel {
 
 impl UiModel {
     pub(super) fn new(now: DateTime<FixedOffset>, size: (u16, u16), has_color: bool) -> Self {
-        Self {
-            now,
-            size,
-            has_color,
-            load: None,
-            workers: BTreeMap::new(),
-            silent: BTreeMap::new(),
-            link: LinkState::Connecting,
-            mode: UiMode::List,
-            filter: String::new(),
-            shows_rest: false,
-            selected: None,
-            cursor: 0,
-            keeps_group: false,
-            shown_request: None,
-            key_at: None,
-            panel: Panel::Screen,
-            is_zoomed: false,
-            scroll: None,
-            pages: BTreeMap::new(),
-            loading: BTreeSet::new(),
-            report: None,
-            load_at: None,
-            output: VerbOutput::default(),
-            message: None,
-            last_spawn: None,
-            ages: vec![],
-            is_changed: true,
-        }
+        Self { now, size, has_color, is_changed: true, ..Self::default() }
     }
 
     /// Whether the list and the panel fit next to each other.
@@ -196,7 +158,6 @@ impl UiModel {
         self.size.0 >= MIN_WIDE_COLUMNS
     }
 
-    /// Whether the panel is visible.
     pub(super) fn shows_panel(&self) -> bool {
         self.is_wide() || self.is_zoomed
     }
@@ -205,7 +166,6 @@ impl UiModel {
         self.workers.get(self.selected.as_ref()?)
     }
 
-    /// The group in which a worker is shown.
     pub(super) fn group(&self, worker: &WorkerView) -> Attention {
         let is_kept = self.keeps_group && self.selected.as_ref() == Some(&worker.name);
         Attention::of(worker.status, worker.cause.as_ref(), worker.seen && !is_kept)
@@ -239,7 +199,6 @@ impl UiModel {
         rows
     }
 
-    /// The visible workers, with their groups.
     pub(super) fn visible(&self) -> Vec<(Attention, &WorkerView)> {
         let of_worker = |row| match row {
             Row::Worker(group, worker) => Some((group, worker)),
@@ -262,7 +221,6 @@ impl UiModel {
         if is_new { "<1m".to_owned() } else { age(start, self.now) }
     }
 
-    /// The ages of all visible workers.
     pub(super) fn current_ages(&self) -> Vec<String> {
         self.visible().into_iter().map(|(_, worker)| self.age(worker)).collect()
     }
@@ -278,7 +236,6 @@ impl UiModel {
         self.workers.values().filter(is_child).map(|worker| worker.name.as_str()).collect()
     }
 
-    /// Whether a loop is selected.
     pub(super) fn has_loop(&self) -> bool {
         self.selected_worker().is_some_and(is_loop)
     }

@@ -31,7 +31,6 @@ const FRAME_LINES: usize = 2;
 /// The fewest lines that have room for a head: one of it, one for the rest, and the line below.
 const MIN_HEAD_LINES: usize = 3;
 
-/// Draws the panel.
 pub(super) fn draw(model: &UiModel, frame: &mut Frame, area: Rect) {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let lines = page(model, width);
@@ -143,7 +142,6 @@ fn head(model: &UiModel, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// The most lines that the head may have.
 fn head_room(model: &UiModel) -> usize {
     usize::from(areas(model).panel.height).saturating_sub(FRAME_LINES) * 2 / 3
 }
@@ -153,7 +151,6 @@ pub(super) fn shows_request(model: &UiModel) -> bool {
     model.panel == Panel::Screen && model.shows_panel() && head_room(model) >= MIN_HEAD_LINES
 }
 
-/// The lines of the current page.
 fn page(model: &UiModel, width: usize) -> Vec<Line<'static>> {
     let mut lines = vec![];
     if let (Some(report), Panel::Report) = (&model.report, model.panel) {

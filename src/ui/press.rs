@@ -33,29 +33,22 @@ pub(super) fn hints(model: &UiModel) -> Vec<(&'static str, &'static str)> {
         hints.push(("tab", "next that needs you"));
     }
     if let Some(worker) = selected {
-        let is_live = worker.status.is_live();
-        if worker.tmux.pane.is_some() {
-            hints.extend([("enter", "attach"), ("m", "message")]);
-        }
-        if is_loop(worker) && is_live {
-            hints.push(("p", "pause"));
-        }
-        if is_loop(worker) && matches!(worker.status, Status::Paused | Status::Lost) {
-            hints.push(("r", "resume"));
-        }
-        if worker.status.is_finished() {
-            hints.push(("R", "respawn"));
-        }
-        hints.push(("w", "why"));
-        if is_loop(worker) {
-            hints.push(("d", "diff"));
-        }
+        let (is_loop, status, has_pane) = (is_loop(worker), worker.status, worker.tmux.pane.is_some());
+        let fitting = [
+            (has_pane, ("enter", "attach")),
+            (has_pane, ("m", "message")),
+            (is_loop && status.is_live(), ("p", "pause")),
+            (is_loop && matches!(status, Status::Paused | Status::Lost), ("r", "resume")),
+            (status.is_finished(), ("R", "respawn")),
+            (true, ("w", "why")),
+            (is_loop, ("d", "diff")),
+        ];
+        hints.extend(fitting.into_iter().filter(|(fits, _)| *fits).map(|(_, hint)| hint));
     }
     hints.extend([("s", "spawn"), ("/", "filter"), (":", "verb"), ("q", "quit")]);
     hints
 }
 
-/// Handles a key.
 pub(super) fn press(model: &mut UiModel, key: &UiKey) -> Vec<UiEffect> {
     model.message = None;
     if *key == UiKey::Control('c') {
@@ -118,7 +111,6 @@ fn in_list(model: &mut UiModel, key: &UiKey) -> Vec<UiEffect> {
     vec![]
 }
 
-/// Handles the keys that need a selected worker.
 fn of_worker(model: &mut UiModel, key: &UiKey) -> Vec<UiEffect> {
     let Some(worker) = model.selected_worker().cloned() else { return vec![] };
     let name = worker.name.as_str();
@@ -260,17 +252,12 @@ fn in_prompt(model: &mut UiModel, kind: PromptKind, mut line: LineEdit, key: &Ui
         UiKey::Enter => enter(model, kind, &line.text()),
         _ => {
             line.key(key);
+            if kind == PromptKind::Filter {
+                model.filter = line.text();
+            }
             model.mode = UiMode::Prompt(kind, line);
-            apply_filter(model);
             vec![]
         }
-    }
-}
-
-/// Applies the filter while it is being typed.
-fn apply_filter(model: &mut UiModel) {
-    if let UiMode::Prompt(PromptKind::Filter, line) = &model.mode {
-        model.filter = line.text();
     }
 }
 

@@ -10,7 +10,6 @@ pub(super) fn colored(model: &UiModel, color: Color) -> Style {
     if model.has_color { Style::new().fg(color) } else { Style::new() }
 }
 
-/// The style of a group.
 pub(super) fn of_group(model: &UiModel, group: Attention) -> Style {
     match group {
         Attention::NeedsYou => colored(model, Color::Yellow).add_modifier(Modifier::BOLD),

@@ -39,9 +39,6 @@ pub(super) struct UiTerminal {
 }
 
 /// Refuses a terminal on which nothing can be drawn.
-///
-/// # Errors
-/// When there is none, or when it is dumb.
 pub(super) fn check() -> Result<()> {
     if !stdin().is_terminal() || !stdout().is_terminal() {
         let hint = "without a terminal: swarm ls, swarm why, or swarm events";
@@ -58,9 +55,6 @@ pub(super) fn check() -> Result<()> {
 
 impl UiTerminal {
     /// Prepares the terminal.
-    ///
-    /// # Errors
-    /// When the system refuses.
     pub(super) fn open() -> Result<Self> {
         let failed = |error| Error::system("cannot prepare the terminal", error);
         let input = stdin().as_fd().try_clone_to_owned().map_err(failed)?;
@@ -92,9 +86,6 @@ impl UiTerminal {
     }
 
     /// Takes the terminal again. Keys for the program that ended are dropped.
-    ///
-    /// # Errors
-    /// When the system refuses.
     pub(super) fn resume(&mut self) -> Result<()> {
         let _ = tcflush(stdin(), FlushArg::TCIFLUSH);
         self.enter().map_err(|error| Error::system("cannot prepare the terminal", error))
@@ -107,9 +98,6 @@ impl UiTerminal {
     }
 
     /// Writes what has changed since the last frame.
-    ///
-    /// # Errors
-    /// When the terminal is gone.
     pub(super) fn draw(&mut self, model: &UiModel) -> Result<()> {
         let drawn = self.terminal.draw(|frame| view::draw(model, frame));
         drawn.map(drop).map_err(|error| Error::system("cannot write to the terminal", error))

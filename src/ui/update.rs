@@ -24,7 +24,6 @@ const SEEN_DELAY: TimeDelta = TimeDelta::seconds(1);
 /// The lines of a verb's output that are kept.
 const MAX_OUTPUT_LINES: usize = 5_000;
 
-/// Handles an event.
 pub(super) fn update(model: &mut UiModel, event: UiEvent, now: DateTime<FixedOffset>) -> Vec<UiEffect> {
     model.now = now;
     let was_selected = model.selected.clone();
@@ -48,7 +47,6 @@ pub(super) fn update(model: &mut UiModel, event: UiEvent, now: DateTime<FixedOff
     effects
 }
 
-/// Stores an answer.
 fn receive(model: &mut UiModel, event: UiEvent) {
     match event {
         UiEvent::Resized(columns, rows) => {
@@ -113,7 +111,6 @@ fn receive(model: &mut UiModel, event: UiEvent) {
     }
 }
 
-/// Replaces the workers of one machine, a remote host or this one.
 fn replace_workers(model: &mut UiModel, host: Option<&HostName>, views: Vec<WorkerView>) {
     let is_of = |worker: &WorkerView| worker.host.as_ref().map(|host| &host.name) == host;
     let mut workers = model.workers.clone();
@@ -179,7 +176,6 @@ fn note_request(model: &mut UiModel) {
     }
 }
 
-/// Requests the visible page of the selected worker.
 fn load(model: &mut UiModel) -> Vec<UiEffect> {
     let panel = model.panel;
     let Some(name) = model.selected.clone().filter(|_| model.shows_panel() && panel != Panel::Output) else {

@@ -20,7 +20,6 @@ use crate::editor;
 use crate::error::{Error, Result};
 use crate::shell::join;
 
-/// Starts verbs.
 pub(super) struct Verbs {
     program: PathBuf,
     config: Option<PathBuf>,
@@ -38,17 +37,21 @@ impl Verbs {
         Self { program, config, events, running: None, attached: None, attached_title: String::new() }
     }
 
-    fn command(&self, words: &[String], columns: u16) -> Command {
+    fn program(&self) -> Command {
         let mut command = Command::new(&self.program);
         if let Some(config) = &self.config {
             command.arg("--config").arg(config);
         }
+        command
+    }
+
+    fn command(&self, words: &[String], columns: u16) -> Command {
+        let mut command = self.program();
         command.args(words).env("NO_COLOR", "1").env("COLUMNS", columns.to_string());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
-    /// Runs a verb and sends its output as a page of a worker.
     pub(super) fn show(&self, name: String, panel: Panel, words: &[String], columns: u16) {
         let (mut command, events) = (self.command(words, columns), self.events.clone());
         tokio::spawn(async move {
@@ -85,14 +88,8 @@ impl Verbs {
     }
 
     /// Opens a worker's window in this terminal.
-    ///
-    /// # Errors
-    /// When the program cannot be started.
     pub(super) fn attach(&mut self, name: &str) -> Result<()> {
-        let mut command = Command::new(&self.program);
-        if let Some(config) = &self.config {
-            command.arg("--config").arg(config);
-        }
+        let mut command = self.program();
         // Its messages are read too: the next frame is drawn over them.
         command.args(["attach", name]).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| Error::system("cannot run swarm attach", error))?;
@@ -103,9 +100,6 @@ impl Verbs {
     }
 
     /// Opens a file in the person's editor, in this terminal.
-    ///
-    /// # Errors
-    /// When the shell cannot be started.
     pub(super) fn edit(&mut self, path: &Path) -> Result<()> {
         let editor = editor::of_person().unwrap_or_else(|| "vi".to_owned());
         let mut command = Command::new("sh");
@@ -132,7 +126,6 @@ impl Verbs {
     }
 }
 
-/// Sends the lines of a verb, and how it ended.
 async fn follow(mut child: Child, title: String, events: UnboundedSender<UiEvent>) {
     let streams = (child.stdout.take(), child.stderr.take());
     let (printed, errors) = tokio::join!(send_lines(streams.0, &events), send_lines(streams.1, &events));

@@ -19,7 +19,6 @@ use super::{list, panel};
 use crate::cli::ui::KEYS;
 use crate::out::fit;
 
-/// Draws everything.
 pub(super) fn draw(model: &UiModel, frame: &mut Frame) {
     let areas = areas(model);
     frame.render_widget(header(model, areas.header.width.into()), areas.header);
@@ -139,7 +138,6 @@ fn bottom(model: &UiModel, frame: &mut Frame, area: Rect) {
     frame.set_cursor_position(Position::new(area.x + column.min(area.width.saturating_sub(1)), area.y));
 }
 
-/// Draws a question or a message.
 fn notice(model: &UiModel, frame: &mut Frame, area: Rect, text: &str) {
     let style = colored(model, Color::Yellow).add_modifier(Modifier::BOLD);
     frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }).style(style), area);

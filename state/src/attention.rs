@@ -3,12 +3,15 @@
 //! Everything that shows or announces workers uses this one definition. Deliberately absent: what the person should do
 //! ([`crate::advice`]).
 
+use serde::Serialize;
+
 use crate::cause::Cause;
 use crate::model::Status;
 use crate::notice::PauseBy;
 
 /// The groups of workers, in the order in which a person should look at them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Attention {
     /// Only a person can let it go on.
     NeedsYou,

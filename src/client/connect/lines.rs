@@ -13,7 +13,6 @@ pub(super) fn lines_of(reader: impl AsyncRead + Send + Sync + Unpin + 'static) -
     LineReader::new(BufReader::new(Box::new(reader)))
 }
 
-/// The client's handshake, as a line.
 pub(super) fn hello_line() -> Vec<u8> {
     let hello = ClientHello { swarm: VERSION, client: RELEASE.to_owned() };
     let mut line = serde_json::to_vec(&hello).unwrap_or_default();

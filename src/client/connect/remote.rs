@@ -83,16 +83,7 @@ pub(super) async fn open(
 }
 
 /// Exchanges the handshake over a process that relays to a daemon.
-pub(super) async fn greet(
-    place: &Place,
-    host: &RemoteHost,
-    may_start: bool,
-    started: (SshProcess, ChildStdin, ChildStdout),
-) -> Result<Option<RemoteConnection>> {
-    exchange(place, host, may_start, started).await.map_err(RemoteFault::into_error)
-}
-
-async fn exchange(
+pub(super) async fn exchange(
     place: &Place,
     host: &RemoteHost,
     may_start: bool,

@@ -37,9 +37,6 @@ impl From<Error> for NotStarted {
 pub(super) const UNTIL_EOF: &str = "--until-eof";
 
 /// Starts the daemon of a job as a child, without a wait. It may wait for the end of a former job.
-///
-/// # Errors
-/// When it cannot be started.
 pub(crate) fn run_in_job(paths: &Paths) -> Result<tokio::process::Child> {
     let (mut command, _, _) = command(paths, &[])?;
     command.stdout(Stdio::null());

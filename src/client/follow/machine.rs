@@ -8,7 +8,7 @@ use swarm_state::ends::LoopEnd;
 use swarm_state::model::Status;
 use swarm_state::notice::{Entry, PauseBy, StopReason};
 
-use crate::client::worker::loop_status;
+use crate::client::worker::{loop_status, paused_by};
 use crate::protocol::{Notice, Snapshot, WorkerView};
 
 /// The next action of the follower.
@@ -25,7 +25,7 @@ pub(super) enum FollowAction {
 }
 
 /// How a follower ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FollowEnd {
     pub(super) code: u8,
     /// Printed as `swarm: error: …`.
@@ -34,7 +34,7 @@ pub(super) struct FollowEnd {
 }
 
 /// The state of one followed loop.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Machine {
     name: String,
     /// When the worker was spawned. It identifies the worker: another one of the same name has another time.
@@ -43,14 +43,14 @@ pub(super) struct Machine {
     seen: u64,
     /// Notices up to here were sent again after a reconnect; the snapshot is newer than they are.
     repeated: u64,
-    /// This follower requested a pause.
-    asked: bool,
+    /// This follower requested the current pause.
+    pub(super) asked: bool,
     /// The loop is paused.
     paused: bool,
     /// How the loop ended according to the last snapshot. Its last notices may arrive later.
     pending: Option<FollowEnd>,
     /// The daemon has paused the loop because it stops, or has stopped.
-    daemon_stopped: bool,
+    pub(super) daemon_stopped: bool,
 }
 
 impl Machine {
@@ -60,24 +60,10 @@ impl Machine {
             started: worker.started.clone(),
             seen: seq,
             repeated: seq,
-            asked: false,
-            paused: false,
-            daemon_stopped: false,
-            pending: None,
+            ..Self::default()
         }
     }
 
-    /// Whether this follower requested the current pause.
-    pub(super) fn asked(&self) -> bool {
-        self.asked
-    }
-
-    /// Whether the daemon has stopped, or is about to.
-    pub(super) fn daemon_stopped(&self) -> bool {
-        self.daemon_stopped
-    }
-
-    /// Ends because the daemon has stopped.
     pub(super) fn stopped(&mut self) -> FollowEnd {
         self.daemon_stopped = true;
         self.resumable()
@@ -88,7 +74,6 @@ impl Machine {
         self.pending.as_ref()
     }
 
-    /// Reads a notice.
     pub(super) fn notice(&mut self, notice: &Notice) -> Vec<FollowAction> {
         if notice.worker != self.name || notice.seq <= self.seen {
             return vec![];
@@ -98,7 +83,7 @@ impl Machine {
             notice.entry.follow_line(&self.name).map(FollowAction::Print).into_iter().collect();
         let holds_now = notice.seq > self.repeated;
         let end = match &notice.entry {
-            Entry::LoopComplete { .. } => Some(FollowEnd::done()),
+            Entry::LoopComplete { .. } => Some(FollowEnd::default()),
             Entry::LoopFailed { reason, .. } | Entry::Stopped { reason } => Some(self.over(reason)),
             Entry::Lost { .. } if holds_now => Some(self.resumable()),
             Entry::Paused { by: PauseBy::Shutdown } if holds_now => Some(self.stopped()),
@@ -152,7 +137,6 @@ impl Machine {
         self.pending = self.pending.take().filter(|_| !holds_now);
     }
 
-    /// Reads the snapshot of a new subscription.
     pub(super) fn snapshot(&mut self, snapshot: &Snapshot) -> Vec<FollowAction> {
         if snapshot.seq < self.seen {
             // Another daemon counts from a lower number, since the clock was set back. All its notices are new.
@@ -174,7 +158,6 @@ impl Machine {
         acts
     }
 
-    /// Reads the worker's current view.
     pub(super) fn view(&mut self, worker: &WorkerView) {
         self.pending = if worker.started == self.started {
             self.paused = loop_status(worker) == "paused";
@@ -192,26 +175,12 @@ impl Machine {
             status @ ("stopped" | "failed") => Some(match LoopEnd::from_word(slug) {
                 Some(LoopEnd::Killed) => self.over(&StopReason::Killed),
                 // A loop whose gates never held has failed; the word is the same.
-                Some(end) if end.exit_code(status == "failed") == 0 => FollowEnd::done(),
+                Some(end) if end.exit_code(status == "failed") == 0 => FollowEnd::default(),
                 Some(_) | None => FollowEnd { error: Some(why()), ..self.gave_up() },
             }),
             "running" if worker.status == Status::Lost => Some(self.resumable()),
-            // Not paused by a user: nobody is about to resume it.
-            "paused"
-                if matches!(
-                    metadata.paused_by,
-                    Some(
-                        "shutdown"
-                            | "no_progress"
-                            | "budget_unseen"
-                            | "held_out"
-                            | "cannot_check"
-                            | "story_stuck"
-                    )
-                ) =>
-            {
-                Some(self.resumable())
-            }
+            // Nobody is about to resume it.
+            "paused" if paused_by(worker).is_some_and(|by| !by.is_user()) => Some(self.resumable()),
             "paused" => self.end_if_parked(!worker.status.is_live()),
             _ => None,
         }
@@ -227,11 +196,6 @@ impl Machine {
         self.asked = true;
         let note = format!("pausing {name}: its current agent finishes first (Ctrl-C again: detach)");
         vec![FollowAction::Note(note), FollowAction::Pause]
-    }
-
-    /// Reads the worker's view after the daemon accepted the pause.
-    pub(super) fn pause_taken(&mut self, worker: &WorkerView) {
-        self.view(worker);
     }
 
     /// Ends a follower whose pause took effect. `no_agent`: no agent is working any more.
@@ -262,19 +226,16 @@ impl Machine {
     fn over(&self, reason: &StopReason) -> FollowEnd {
         let code = reason.exit_code();
         match reason {
-            StopReason::Killed => FollowEnd { code, error: None, hint: None },
             StopReason::Prompt(message) => FollowEnd { code, error: Some(message.clone()), ..self.gave_up() },
-            reason if reason.is_success() => FollowEnd { code, error: None, hint: None },
+            reason if *reason == StopReason::Killed || reason.is_success() => {
+                FollowEnd { code, ..FollowEnd::default() }
+            }
             _ => FollowEnd { code, ..self.gave_up() },
         }
     }
 }
 
 impl FollowEnd {
-    fn done() -> Self {
-        Self { code: 0, error: None, hint: None }
-    }
-
     fn failed(error: String) -> Self {
         Self { code: 1, error: Some(error), hint: None }
     }

@@ -8,7 +8,6 @@ use swarm_state::notice::{Entry, dollars, duration};
 
 use crate::protocol::Notice;
 
-/// The progress of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Progress {
     iteration: u32,
@@ -41,12 +40,14 @@ impl Progress {
             }
             Entry::Paused { .. } => self.phase = "paused".into(),
             Entry::Outage { message, .. } => self.phase = format!("waiting: {message}"),
-            entry => return is_over(entry),
+            _ => {}
         }
-        matches!(notice.entry, Entry::Outage { .. })
+        matches!(
+            notice.entry,
+            Entry::Outage { .. } | Entry::IterationEnded { .. } | Entry::IterationFailed { .. }
+        )
     }
 
-    /// Sets the cost so far, US dollars.
     pub(super) fn spent(&mut self, dollars: f64) {
         self.cost = (dollars * 1e6).round() as u64;
     }
@@ -68,10 +69,6 @@ impl Progress {
         }
         text
     }
-}
-
-fn is_over(entry: &Entry) -> bool {
-    matches!(entry, Entry::IterationEnded { .. } | Entry::IterationFailed { .. })
 }
 
 #[cfg(test)]

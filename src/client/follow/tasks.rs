@@ -15,7 +15,6 @@ use crate::error::{Error, Result};
 use crate::protocol::{Call, Changed, Named, Notice, Report, ReportParams, Snapshot, WorkerView};
 use crate::remote::Place;
 
-/// How often the agent's output is polled.
 pub(super) const OUTPUT_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// An event from one of the follower's tasks.

@@ -14,13 +14,12 @@ use swarm_state::host::HostName;
 use swarm_state::model::WorkerName;
 use swarm_state::slurm::JobScript;
 
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::files::{read_bounded, write_unsynced};
 use crate::paths::{Paths, own_program, private_dir};
 use crate::protocol::{ResumeParams, SpawnParams, WorkerView};
 use crate::shell::quote_path;
 
-/// The largest output of a job that is read.
 const MAX_LOG_BYTES: u64 = 1 << 20;
 
 /// The submitted job of a worker.
@@ -113,7 +112,6 @@ impl JobDir {
         let _ = fs::remove_file(self.file(name));
     }
 
-    /// The request to spawn the worker.
     pub(super) fn spawn(&self) -> Option<SpawnParams> {
         self.read("spawn.json")
     }
@@ -124,7 +122,6 @@ impl JobDir {
         self.write_json("spawn.json", params)
     }
 
-    /// The submitted job.
     pub(super) fn job(&self) -> Option<SubmittedJob> {
         self.read("job.json")
     }
@@ -133,7 +130,6 @@ impl JobDir {
         self.write_json("job.json", job)
     }
 
-    /// The last state of the worker.
     pub(super) fn view(&self) -> JobView {
         self.read("view.json").unwrap_or_default()
     }
@@ -186,7 +182,6 @@ impl JobDir {
         WorkerName::new(&self.name).is_ok_and(|name| self.paths.worker_file(&name).exists())
     }
 
-    /// Deletes the directory.
     pub(super) fn delete(&self) -> Result<()> {
         match fs::remove_dir_all(self.root()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -196,16 +191,10 @@ impl JobDir {
         }
     }
 
-    /// The last line that the job printed.
     pub(super) fn last_output(&self) -> Option<String> {
         let bytes = read_bounded(&self.file("job.log"), MAX_LOG_BYTES).ok()?;
         let text = String::from_utf8_lossy(&bytes);
         let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
         Some(swarm_state::screen::printable(line.trim_start_matches("swarm: error: ")))
-    }
-
-    /// The error for a worker that does not exist.
-    pub(super) fn unknown(name: &str) -> Error {
-        Error::new(ErrorCode::NotFound, format!("no worker named '{name}'")).hint("swarm ls")
     }
 }

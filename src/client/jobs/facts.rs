@@ -33,7 +33,6 @@ impl JobFacts {
         Some(Self { dir, spawn, job, state, view })
     }
 
-    /// The id of the job, for messages.
     pub(super) fn id(&self) -> &str {
         self.job.as_ref().map_or("0", |job| &job.id)
     }
@@ -106,45 +105,19 @@ impl JobFacts {
         WorkerView {
             name: self.dir.name.clone(),
             status: Status::Starting,
-            reason: None,
-            cause: None,
-            exit_code: None,
-            signal: None,
-            restarts: 0,
-            pid: None,
             cmd: spawn.cmd.clone(),
             cwd: spawn.cwd.clone(),
             tags: spawn.tags.clone(),
             env: spawn.env_names.iter().map(|name| (name.clone(), "***".to_owned())).collect(),
-            started: String::new(),
             tmux: TmuxView {
                 socket: self.dir.paths.tmux_socket(),
                 session: "swarm".to_owned(),
                 window: self.dir.name.clone(),
                 pane: None,
             },
-            worktree: None,
-            requests: vec![],
-            held: None,
-            screen: vec![],
-            restart: None,
             metadata,
-            ready: false,
-            idle: false,
-            context: None,
-            ended: None,
-            outage: None,
-            raise: None,
-            parent: None,
-            sandbox: None,
-            network: None,
-            allowed_hosts: vec![],
-            tasks: None,
             caps: spawn.caps,
-            caps_in_force: None,
-            seen: false,
-            since: None,
-            host: None,
+            ..WorkerView::default()
         }
     }
 

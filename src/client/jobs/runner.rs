@@ -16,7 +16,8 @@ use tokio::time::{Duration, Instant, sleep, timeout};
 use super::dir::{JobDir, JobView};
 use crate::client::connect::{self, Client, QUICK_TIMEOUT};
 use crate::client::follow;
-use crate::client::worker::is_loop;
+use crate::client::subscription::unknown_worker;
+use crate::client::worker::{is_loop, paused_by};
 use crate::error::{Error, ErrorCode, Result};
 use crate::hosts::slurm;
 use crate::out::{CommandResult, Out};
@@ -81,7 +82,6 @@ enum WatchEnd {
     DaemonGone,
 }
 
-/// Runs the worker of this job.
 pub(super) async fn run(out: Out) -> CommandResult {
     let dir = JobDir::own(Paths::from_env()?);
     let id = std::env::var("SLURM_JOB_ID").unwrap_or_default();
@@ -127,7 +127,6 @@ impl Runner {
         Named { name: self.dir.name.clone() }
     }
 
-    /// Runs the worker to its end and returns the exit status.
     async fn supervise(&mut self) -> Result<u8> {
         loop {
             let mut client = self.start_daemon().await?;
@@ -153,7 +152,6 @@ impl Runner {
         timeout(SIGNAL_DELAY, self.signals.next()).await.is_ok()
     }
 
-    /// Starts the daemon and connects to it.
     async fn start_daemon(&mut self) -> Result<Client> {
         let place = Place::from(&self.dir.paths);
         let deadline = Instant::now() + DAEMON_TIMEOUT;
@@ -209,30 +207,30 @@ impl Runner {
         Ok(first_step(FoundWorker {
             status: known.filter(|_| self.view.request == request).map(|worker| worker.status),
             is_loop: known.is_some_and(is_loop),
-            paused_by: known.and_then(pause_of),
+            paused_by: known.and_then(paused_by),
             resume_requested: self.dir.resume().is_some(),
         }))
     }
 
     /// Writes the view at each change, until the worker has ended or the job has to leave.
-    async fn watch(&mut self, mut client: Client) -> Result<WatchEnd> {
+    async fn watch(&mut self, client: Client) -> Result<WatchEnd> {
+        match self.watch_daemon(client).await {
+            Err(error) if matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Timeout) => {
+                Ok(WatchEnd::DaemonGone)
+            }
+            ended => ended,
+        }
+    }
+
+    async fn watch_daemon(&mut self, mut client: Client) -> Result<WatchEnd> {
         let place = Place::from(&self.dir.paths);
         let Ok(Some(mut stream)) = connect::connect_existing(&place).await else {
             return Ok(WatchEnd::DaemonGone);
         };
         let subscribe = Call::Subscribe(SubscribeParams { worker: Some(self.dir.name.clone()), since: None });
-        let snapshot: Snapshot = match stream.call(&subscribe, QUICK_TIMEOUT).await {
-            Ok(snapshot) => snapshot,
-            Err(error) if is_gone(&error) => return Ok(WatchEnd::DaemonGone),
-            Err(error) => return Err(error),
-        };
-        let mut seq = snapshot.seq;
+        let Snapshot { mut seq, .. } = stream.call(&subscribe, QUICK_TIMEOUT).await?;
         loop {
-            let worker: WorkerView = match client.call(&Call::Status(self.named()), QUICK_TIMEOUT).await {
-                Ok(worker) => worker,
-                Err(error) if is_gone(&error) => return Ok(WatchEnd::DaemonGone),
-                Err(error) => return Err(error),
-            };
+            let worker: WorkerView = client.call(&Call::Status(self.named()), QUICK_TIMEOUT).await?;
             let is_finished = worker.status.is_finished();
             self.record(seq, worker)?;
             if is_finished {
@@ -274,7 +272,7 @@ impl Runner {
     async fn leave(&mut self) -> Result<u8> {
         self.refresh().await?;
         let goes_on = match &self.view.worker {
-            Some(worker) => is_loop(worker) && matches!(pause_of(worker), None | Some(PauseBy::Shutdown)),
+            Some(worker) => is_loop(worker) && matches!(paused_by(worker), None | Some(PauseBy::Shutdown)),
             None => self.dir.spawn().is_some_and(|spawn| spawn.ralph.is_some()),
         };
         self.out.note("swarm: Slurm ends the job");
@@ -346,7 +344,7 @@ async fn carry_out(step: FirstStep, client: &mut Client, dir: &JobDir, id: &str)
     let name = dir.name.clone();
     match step {
         FirstStep::Spawn => {
-            let params = dir.spawn().ok_or_else(|| JobDir::unknown(&name))?;
+            let params = dir.spawn().ok_or_else(|| unknown_worker(&name))?;
             let spawned: Spawned = client.call(&Call::Spawn(Box::new(params)), SPAWN_TIMEOUT).await?;
             return Ok(spawned.warnings);
         }
@@ -356,7 +354,8 @@ async fn carry_out(step: FirstStep, client: &mut Client, dir: &JobDir, id: &str)
             dir.set_resume(None)?;
         }
         FirstStep::Respawn => {
-            let request = Some(format!("{id}-{}", restarts()));
+            let restarts = std::env::var("SLURM_RESTART_COUNT").unwrap_or_else(|_| "0".to_owned());
+            let request = Some(format!("{id}-{restarts}"));
             let params = RespawnParams { name, clean_first: false, discard_ignored: false, request };
             let spawned: Spawned = client.call(&Call::Respawn(params), SPAWN_TIMEOUT).await?;
             return Ok(spawned.warnings);
@@ -376,17 +375,4 @@ fn status_of(worker: &WorkerView) -> u8 {
         Status::Done => code.unwrap_or(0),
         _ => code.filter(|code| *code != 0).unwrap_or(1),
     }
-}
-
-fn pause_of(worker: &WorkerView) -> Option<PauseBy> {
-    serde_json::from_value(worker.metadata().paused_by?.into()).ok()
-}
-
-fn is_gone(error: &Error) -> bool {
-    matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Timeout)
-}
-
-/// How often Slurm has started this job again.
-fn restarts() -> String {
-    std::env::var("SLURM_RESTART_COUNT").unwrap_or_else(|_| "0".to_owned())
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::tail;
-use super::workers::{WorkerLinks, Workers, json as to_json, worker_of};
+use super::workers::{WorkerLinks, Workers, json as to_json};
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::{CommandResult, Failure, Out};
 use crate::protocol::{
@@ -83,14 +83,13 @@ fn text(value: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(|e| Error::system("cannot serialize an answer", e))
 }
 
-/// Answers a request.
 async fn answer(
     workers: &Workers,
     links: &mut WorkerLinks,
     request: Request,
     notices: &mpsc::Sender<(u64, Notice)>,
 ) -> Result<Value> {
-    let name = worker_of(&request);
+    let name = ["name", "worker"].iter().find_map(|key| request.params[key].as_str()).map(str::to_owned);
     let method = request.method.clone();
     let call: Call = serde_json::from_value(json!({"method": request.method, "params": request.params}))
         .map_err(|e| Error::invalid(format!("invalid request `{method}`: {e}")))?;

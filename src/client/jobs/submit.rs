@@ -6,6 +6,7 @@ use swarm_state::model::{LoopStatus, Status, WorkerName};
 use super::dir::{JobDir, SubmittedJob};
 use super::facts::JobFacts;
 use super::workers::Workers;
+use crate::client::subscription::unknown_worker;
 use crate::client::worker::{is_loop, loop_status};
 use crate::error::{Error, ErrorCode, Result};
 use crate::hosts::slurm;
@@ -44,11 +45,10 @@ impl Workers {
             return Err(gone.err().unwrap_or(error));
         }
         let queue = slurm::queue().await.unwrap_or_default();
-        let facts = JobFacts::read(dir, &queue).ok_or_else(|| JobDir::unknown(name.as_str()))?;
+        let facts = JobFacts::read(dir, &queue).ok_or_else(|| unknown_worker(name.as_str()))?;
         Ok(spawned(&facts))
     }
 
-    /// Submits the script in a worker's directory.
     async fn submit(&self, dir: &JobDir, submitted: String, request: Option<String>) -> Result<()> {
         let script = dir.write_script()?;
         let id = slurm::submit(&dir.name, dir.root(), &script, &self.args).await?;
@@ -80,12 +80,7 @@ impl Workers {
             facts.dir.set_view(&facts.view)?;
             return Err(error);
         }
-        let before = match loop_status(&worker) {
-            "paused" => LoopStatus::Paused,
-            "stopped" => LoopStatus::Stopped,
-            "failed" => LoopStatus::Failed,
-            _ => LoopStatus::Running,
-        };
+        let before = serde_json::from_value(loop_status(&worker).into()).unwrap_or(LoopStatus::Running);
         Ok(Changed { changed: true, before, warnings: vec![] })
     }
 }

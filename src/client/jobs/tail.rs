@@ -187,7 +187,6 @@ impl Tail {
 }
 
 impl WorkerLog {
-    /// Reads the notices after the last one that was read.
     fn read(&mut self, dir: &JobDir) -> Vec<Notice> {
         let path = dir.paths.event_log();
         let mut text = String::new();

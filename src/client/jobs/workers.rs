@@ -17,12 +17,14 @@ use tokio::time::{Duration, Instant, sleep};
 use super::dir::JobDir;
 use super::facts::JobFacts;
 use crate::client::connect::{self, Client, QUICK_TIMEOUT};
+use crate::client::pages::is_disconnected;
+use crate::client::subscription::unknown_worker;
 use crate::client::worker::is_loop;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hosts::slurm;
 use crate::owner;
 use crate::paths::Paths;
-use crate::protocol::{Call, Empty, Forgotten, Killed, Lines, Listing, Request, SpawnParams, WorkerView};
+use crate::protocol::{Call, Empty, Forgotten, Killed, Lines, Listing, SpawnParams, WorkerView};
 use crate::remote::Place;
 
 /// How long a call may take. The client has a shorter limit of its own.
@@ -91,27 +93,19 @@ impl Workers {
         JobDir::new(&self.paths, &self.host, name)
     }
 
-    /// All workers of the host.
-    ///
-    /// # Errors
-    /// When Slurm does not answer.
     pub(super) async fn all(&self) -> Result<Vec<JobFacts>> {
         let dirs = JobDir::all(&self.paths, &self.host);
         let queue = slurm::queue().await?;
         Ok(dirs.into_iter().filter_map(|dir| JobFacts::read(dir, &queue)).collect())
     }
 
-    /// One worker.
-    ///
-    /// # Errors
-    /// When the host does not have it, or Slurm does not answer.
     pub(super) async fn one(&self, name: &str) -> Result<JobFacts> {
         let known = WorkerName::new(name).map_err(|e| Error::invalid(e.to_string()))?;
         let dir = self.dir(&known);
         if dir.spawn().is_none() {
-            return Err(JobDir::unknown(name));
+            return Err(unknown_worker(name));
         }
-        JobFacts::read(dir, &slurm::queue().await?).ok_or_else(|| JobDir::unknown(name))
+        JobFacts::read(dir, &slurm::queue().await?).ok_or_else(|| unknown_worker(name))
     }
 
     /// Lists the workers. Without an answer of Slurm, the state of those that have not ended is unknown.
@@ -144,7 +138,7 @@ impl Workers {
             && !changes_job(call)
         {
             match link.client.call(call, FORWARD_TIMEOUT).await {
-                Err(error) if is_gone(&error) => links.drop_link(name).await,
+                Err(error) if is_disconnected(&error) => links.drop_link(name).await,
                 answer => return self.own_times(name, call, answer?),
             }
         }
@@ -218,13 +212,12 @@ impl Workers {
         let answer = link.client.call(call, FORWARD_TIMEOUT).await;
         if link.temporary.is_some() && may_start {
             link.close().await;
-        } else if !answer.as_ref().is_err_and(is_gone) {
+        } else if !answer.as_ref().is_err_and(is_disconnected) {
             links.0.insert(name, link);
         }
         answer
     }
 
-    /// Connects to the daemon of a worker.
     async fn connect(&self, mut facts: JobFacts, call: &Call) -> Result<WorkerLink> {
         let deadline = Instant::now() + DAEMON_TIMEOUT;
         loop {
@@ -355,17 +348,6 @@ fn changes_job(call: &Call) -> bool {
     matches!(call, Call::Kill(_) | Call::Clean(_) | Call::RalphResume(_) | Call::Respawn(_))
 }
 
-/// Whether the daemon of a connection is gone.
-fn is_gone(error: &Error) -> bool {
-    matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Unreachable)
-}
-
 pub(super) fn json(value: &impl serde::Serialize) -> Result<Value> {
     serde_json::to_value(value).map_err(|e| Error::system("cannot serialize an answer", e))
-}
-
-/// The worker that a request names.
-pub(super) fn worker_of(request: &Request) -> Option<String> {
-    let name = ["name", "worker"].iter().find_map(|key| request.params[key].as_str());
-    name.map(str::to_owned)
 }

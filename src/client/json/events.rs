@@ -22,7 +22,7 @@ pub(in crate::client) fn notice(notice: &Notice) -> Value {
             fields.rename("backoff", "retry_seconds");
         }
         Entry::Inactivity { .. } | Entry::InactivityExtended { .. } => {
-            fields.rename("timeout", "timeout_seconds");
+            fields.rename("timeout", "timeout_seconds")
         }
         Entry::Outage { parked, .. } => {
             fields.rename("wait", "retry_seconds");
@@ -37,27 +37,9 @@ pub(in crate::client) fn notice(notice: &Notice) -> Value {
             fields.set("reason", reason.text());
             exit_status(&mut fields, if let StopReason::Exited(exit) = reason { Some(*exit) } else { None });
         }
-        Entry::Started { .. }
-        | Entry::Ready { .. }
-        | Entry::Idle { .. }
-        | Entry::PromptSent { .. }
-        | Entry::PromptFailed { .. }
-        | Entry::Waiting { .. }
-        | Entry::StoryStarted { .. }
-        | Entry::CheckStarted { .. }
-        | Entry::Checked { .. }
-        | Entry::GatesMissed { .. }
-        | Entry::GatesHeld { .. }
-        | Entry::DonePatternMatched { .. }
-        | Entry::Paused { .. }
-        | Entry::Resumed
-        | Entry::Held { .. }
-        | Entry::Released
-        | Entry::Lost { .. }
-        | Entry::Cleaned
-        | Entry::Warning { .. } => {}
+        _ => {}
     }
-    fields.into_value()
+    fields.take()
 }
 
 /// Replaces `exit` by its word and its exit status.

@@ -26,17 +26,19 @@ impl Fields {
     }
 
     /// Adds the fields that are absent.
-    pub(super) fn fill(&mut self, keys: &[&str], value: impl Serialize) {
+    pub(super) fn fill(&mut self, keys: &[&str], value: impl Serialize) -> &mut Self {
         for key in keys {
             self.0.entry(*key).or_insert_with(|| json!(value));
         }
+        self
     }
 
     pub(super) fn remove(&mut self, key: &str) {
         self.0.shift_remove(key);
     }
 
-    pub(super) fn into_value(self) -> Value {
-        Value::Object(self.0)
+    /// Takes the fields as an object.
+    pub(super) fn take(&mut self) -> Value {
+        Value::Object(std::mem::take(&mut self.0))
     }
 }

@@ -1,15 +1,13 @@
 //! The JSON of the morning view.
 
 use serde_json::{Value, json};
-use swarm_state::attention::Attention;
 use swarm_state::morning::{IterationPoint, Morning, MorningRow, Period, PeriodWork};
 
 use super::{cause, usd};
 
-/// The view.
 pub(crate) fn morning(view: &Morning) -> Value {
     let totals = view.totals();
-    let quiet = view.quiet.iter().map(|quiet| json!({"name": quiet.name, "group": word(quiet.group)}));
+    let quiet = view.quiet.iter().map(|quiet| json!({"name": quiet.name, "group": quiet.group}));
     let mut object = json!({
         "since": view.period.since.map(|since| since.to_rfc3339()),
         "until": view.period.until.to_rfc3339(),
@@ -22,22 +20,10 @@ pub(crate) fn morning(view: &Morning) -> Value {
     object
 }
 
-/// The word for a group.
-fn word(group: Attention) -> &'static str {
-    match group {
-        Attention::NeedsYou => "needs_you",
-        Attention::FailedOrLost => "failed_or_lost",
-        Attention::Working => "working",
-        Attention::Parked => "parked",
-        Attention::FinishedUnseen => "finished_unseen",
-        Attention::Rest => "rest",
-    }
-}
-
 fn worker(row: &MorningRow, period: &Period) -> Value {
     json!({
         "name": row.name,
-        "group": word(row.group),
+        "group": row.group,
         "status": row.status,
         "reason": row.reason,
         "cause": row.cause.as_ref().map(cause),
@@ -56,7 +42,6 @@ fn worker(row: &MorningRow, period: &Period) -> Value {
     })
 }
 
-/// Sums of iterations.
 fn work(work: &PeriodWork) -> Value {
     json!({
         "iterations": work.iterations,

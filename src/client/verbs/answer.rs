@@ -21,7 +21,6 @@ pub(super) async fn run(ctx: &ClientContext, args: AnswerArgs) -> CommandResult 
     Ok(0)
 }
 
-/// Prints the open requests.
 async fn show(ctx: &ClientContext, name: String) -> CommandResult {
     let worker: WorkerView = ctx.call(&Call::Status(Named { name: name.clone() }), QUICK_TIMEOUT).await?;
     if worker.requests.is_empty() {

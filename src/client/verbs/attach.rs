@@ -164,8 +164,6 @@ fn try_term(name: &str) -> String {
     format!("TERM=xterm-256color swarm attach {name}")
 }
 
-// ---- the tmux client ----
-
 /// Runs a tmux client on the terminal until it ends.
 async fn look(
     tmux: &Tmux,
@@ -241,8 +239,6 @@ fn command(argv: &[OsString]) -> Command {
     AttachPlan::command(argv).into()
 }
 
-// ---- waiting for the next run ----
-
 /// Waits for the first run, or for the one after a run whose window closed. Prints `note` once, unless that run was the
 /// last. Returns the exit status when there is no run.
 async fn wait(
@@ -251,11 +247,7 @@ async fn wait(
     mut note: Option<String>,
     signals: &mut CaughtSignals,
 ) -> Result<std::result::Result<AttachedRun, u8>> {
-    let mut say = || {
-        if let Some(note) = note.take() {
-            ctx.out.note(&note);
-        }
-    };
+    let mut say = || note.take().iter().for_each(|note| ctx.out.note(note));
     let (mut last_answer, mut answers) = (Instant::now(), 0);
     loop {
         let next = tokio::select! {
@@ -268,7 +260,9 @@ async fn wait(
                 return Ok(Ok(run_view));
             }
             Ok(NextRun::Nothing(worker)) => {
-                over(ctx, name, worker.as_deref());
+                let (line, hint) = end_message(name, worker.as_deref());
+                ctx.out.note(&line);
+                hint.iter().for_each(|hint| ctx.out.hint(hint));
                 ctx.report_seen(name, worker.is_some_and(|worker| worker.status.is_finished())).await;
                 return Ok(Err(0));
             }
@@ -295,7 +289,6 @@ async fn wait(
     }
 }
 
-/// Polls the daemon once.
 async fn ask(ctx: &ClientContext, name: &str) -> Result<NextRun> {
     let Some(mut client) = connect_existing(&ctx.place()?).await? else {
         let gone = Error::new(ErrorCode::NoDaemon, "the daemon is not running");
@@ -326,15 +319,7 @@ async fn ask(ctx: &ClientContext, name: &str) -> Result<NextRun> {
     Ok(NextRun::Wait)
 }
 
-/// Prints how a worker ended.
-fn over(ctx: &ClientContext, name: &str, worker: Option<&WorkerView>) {
-    let (line, hint) = end_message(name, worker);
-    ctx.out.note(&line);
-    if let Some(hint) = hint {
-        ctx.out.hint(&hint);
-    }
-}
-
+/// How a worker ended, and the next step.
 fn end_message(name: &str, worker: Option<&WorkerView>) -> (String, Option<String>) {
     let Some(worker) = worker else { return (format!("swarm: {name} has ended"), None) };
     let why = worker.reason.as_deref().map(|r| format!(" ({})", swarm_state::screen::printable(r)));
@@ -347,8 +332,6 @@ fn end_message(name: &str, worker: Option<&WorkerView>) -> (String, Option<Strin
     };
     (line, next_step(&situation))
 }
-
-// ---- signals ----
 
 fn signal_status(which: Signal) -> u8 {
     exit_status(128 + which as i32)

@@ -63,12 +63,9 @@ fn result_object(forgotten: &Forgotten) -> Value {
 
 fn result_lines(name: &str, forgotten: &Forgotten) -> Vec<String> {
     let mut lines = vec![format!("cleaned {name}")];
-    if let Some(path) = &forgotten.worktree_removed {
-        lines.push(format!("removed worktree {}", path.display()));
-    }
+    lines
+        .extend(forgotten.worktree_removed.iter().map(|path| format!("removed worktree {}", path.display())));
     lines.extend(deleted_ignored(&forgotten.ignored_removed));
-    if let Some(path) = &forgotten.worktree_kept {
-        lines.push(format!("left worktree {}", path.display()));
-    }
+    lines.extend(forgotten.worktree_kept.iter().map(|path| format!("left worktree {}", path.display())));
     lines
 }

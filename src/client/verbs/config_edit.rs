@@ -66,7 +66,6 @@ fn editor() -> Result<String> {
     }
 }
 
-/// Runs the editor.
 fn edit(editor: &str, path: &Path) -> Result<()> {
     // Ctrl-C belongs to the editor.
     let _signals = CaughtSignals::new(&[Signal::SIGINT])?;

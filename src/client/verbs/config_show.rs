@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 use toml::Value;
 
-use crate::cli::{ConfigShow, PageFormat};
+use crate::cli::{PageFormat, PageFormatArg};
 use crate::client::context::ClientContext;
 use crate::client::spawn_params::load_settings;
 use crate::out::{CommandResult, table};
@@ -30,7 +30,7 @@ struct ValueOrigin {
     line: Option<usize>,
 }
 
-pub(super) fn run(ctx: &ClientContext, args: &ConfigShow) -> CommandResult {
+pub(super) fn run(ctx: &ClientContext, args: &PageFormatArg) -> CommandResult {
     let settings = load_settings(ctx).map_err(|error| error.hint("for all errors: swarm config check"))?;
     let rows = rows(&settings);
     match args.format {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::{DaemonStatus, PageFormat};
+use crate::cli::{PageFormat, PageFormatArg};
 use crate::client::connect::{self, QUICK_TIMEOUT};
 use crate::client::context::ClientContext;
 use crate::client::daemon::print_paused;
@@ -11,7 +11,7 @@ use crate::out::CommandResult;
 use crate::owner;
 use crate::protocol::{Call, DaemonView, Empty};
 
-pub(super) async fn run(ctx: &ClientContext, args: &DaemonStatus) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &PageFormatArg) -> CommandResult {
     let place = ctx.place()?;
     let Some(mut client) = connect::connect_existing(&place).await? else {
         if let Some(error) = owner::elsewhere(&place) {

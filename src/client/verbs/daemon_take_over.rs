@@ -7,6 +7,7 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use swarm_state::advice::start_again;
 use swarm_state::cause::Cause;
 use swarm_state::notice::counted;
 use swarm_state::owner::{DirectoryOwner, Ownership};
@@ -16,6 +17,7 @@ use crate::cli::DaemonTakeOver;
 use crate::client::connect::{self, QUICK_TIMEOUT};
 use crate::client::context::ClientContext;
 use crate::client::daemon::print_started;
+use crate::client::worker::is_loop;
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::CommandResult;
 use crate::owner;
@@ -90,7 +92,6 @@ fn confirm(ctx: &ClientContext, paths: &Paths, former: &DirectoryOwner) -> Resul
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
-/// Prints the workers whose runs were lost with the former host, and how to start each again.
 async fn print_lost(ctx: &ClientContext) -> CommandResult {
     let listing: Listing = ctx.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
     let is_lost = |cause: &Option<Cause>| matches!(cause, Some(Cause::Lost { host: Some(_) }));
@@ -99,11 +100,7 @@ async fn print_lost(ctx: &ClientContext) -> CommandResult {
         return Ok(0);
     }
     ctx.out.line(&format!("{} lost; to start again:", counted(lost.len(), "worker")))?;
-    let command = |is_loop: bool| if is_loop { "ralph resume" } else { "respawn" };
-    let lines = lost.iter().map(|worker| {
-        let is_loop = worker.metadata["ralph"] == true;
-        format!("  swarm {} {}", command(is_loop), worker.name)
-    });
+    let lines = lost.iter().map(|worker| format!("  {}", start_again(&worker.name, is_loop(worker))));
     ctx.out.lines(&lines.collect::<Vec<_>>())?;
     Ok(0)
 }

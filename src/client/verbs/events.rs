@@ -118,7 +118,6 @@ fn is_missed(snapshot: &Snapshot, since: Option<u64>) -> bool {
     since.is_some_and(|since| since > 0) && (snapshot.gap || snapshot.foreign)
 }
 
-/// Reports missing notices.
 fn gap_line(gap: MissingNotices, format: PageFormat) -> Result<String> {
     if format == PageFormat::Json {
         return json_text(&json!({"seq": gap.after, "kind": "missing", "reason": gap.reason}));
@@ -131,7 +130,6 @@ fn gap_line(gap: MissingNotices, format: PageFormat) -> Result<String> {
     Ok(format!("({text})"))
 }
 
-/// Formats the current status of the workers.
 fn state(
     mut snapshot: Snapshot,
     missed: bool,

@@ -3,6 +3,7 @@
 use crate::cli::Fetch;
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
+use crate::client::typed_path::current_dir;
 use crate::error::Error;
 use crate::out::CommandResult;
 use crate::protocol::{Call, Named, WorkerView};
@@ -23,8 +24,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Fetch) -> CommandResult {
     let Some(worktree) = worker.worktree else {
         return Err(Error::invalid(format!("worker '{}' has no worktree", args.name)).into());
     };
-    let dir = std::env::current_dir().map_err(|e| Error::system("cannot use the current directory", e))?;
-    code::fetch(&place, host, &dir, &args.name, (&worktree.base_repo, &worktree.branch)).await?;
+    code::fetch(&place, host, &current_dir()?, &args.name, (&worktree.base_repo, &worktree.branch)).await?;
     ctx.out.line(&format!("fetched branch {} from {}", worktree.branch, host.name))?;
     Ok(0)
 }

@@ -50,8 +50,7 @@ async fn check(ctx: &ClientContext, args: &HostCheck, place: Place) -> CommandRe
         ctx.out.json(&json!({"name": args.name, "swarm": release, "pid": pid, "workers": workers, "proctrack": tracking}))?;
         return Ok(0);
     }
-    let count =
-        swarm_state::notice::counted(u32::try_from(listing.workers.len()).unwrap_or(u32::MAX), "worker");
+    let count = swarm_state::notice::counted(listing.workers.len(), "worker");
     match tracking {
         Some(kind) => ctx
             .out

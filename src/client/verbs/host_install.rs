@@ -19,7 +19,6 @@ use crate::protocol::RELEASE;
 use crate::remote::ssh;
 use crate::shell::join;
 
-/// How long the copy may take.
 const COPY_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Runs on the host, with the file on standard input. Its arguments are the hash and the release; an empty release is
@@ -94,7 +93,6 @@ fn packaged_program() -> Option<PathBuf> {
     Some(directories::BaseDirs::new()?.data_dir().join("swarm/swarm-static"))
 }
 
-/// Asks on the terminal.
 fn is_confirmed(ctx: &ClientContext, question: &str) -> Result<bool> {
     if !Out::is_terminal() {
         return Err(Error::usage("without a terminal, the copy must be confirmed").hint("add --yes"));

@@ -3,13 +3,13 @@
 use chrono::Local;
 use serde_json::json;
 
-use crate::cli::{HostLs, PageFormat};
+use crate::cli::{PageFormat, PageFormatArg};
 use crate::client::context::ClientContext;
 use crate::client::fleet::{HostListing, listings};
 use crate::out::json::error_object;
 use crate::out::{CommandResult, table};
 
-pub(super) async fn run(ctx: &ClientContext, args: &HostLs) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &PageFormatArg) -> CommandResult {
     let listings = listings(ctx).await?;
     let live = |host: &HostListing| host.workers.iter().filter(|worker| worker.status.is_live()).count();
     if args.format == PageFormat::Json {

@@ -24,10 +24,8 @@ use crate::settings::Settings;
 /// The maximum of iterations where neither the command line nor the settings give one.
 const DEFAULT_ITERATIONS: u32 = 25;
 
-/// The hint for a missing task.
 const TASK_HINT: &str = "give the task as text, or as a file: --spec FILE";
 
-/// The hint with a complete command.
 const COMMAND_HINT: &str = "example: swarm loop 'make the tests pass' --check 'cargo test' -- claude -p";
 
 /// The promise where neither the command line nor the settings give one.
@@ -54,9 +52,7 @@ pub(super) async fn run(ctx: &ClientContext, mut args: Loop) -> CommandResult {
     if let Some(there) = there {
         there.complete(ctx, &mut params).await?;
     }
-    for warning in &warnings {
-        ctx.out.warn(warning);
-    }
+    warnings.iter().for_each(|warning| ctx.out.warn(warning));
     let max = params.ralph.as_ref().map(|ralph| ralph.max_iterations.into());
     let limit = spawn_limit(&params);
     let spawned: Spawned = ctx.call(&Call::Spawn(Box::new(params)), limit).await?;
@@ -93,7 +89,6 @@ pub(super) async fn run(ctx: &ClientContext, mut args: Loop) -> CommandResult {
     follow::failed_if_unread(printed.map(|()| followed.code))
 }
 
-/// Finds the profile of an agent.
 fn profile(name: &str, settings: &Settings) -> Result<Profile> {
     settings.agents.iter().find(|profile| profile.name == name).cloned().ok_or_else(|| {
         let names: Vec<&str> = settings.agents.iter().map(|profile| profile.name.as_str()).collect();
@@ -101,7 +96,6 @@ fn profile(name: &str, settings: &Settings) -> Result<Profile> {
     })
 }
 
-/// Checks that a spec file can be read and is not empty.
 fn spec_file(typed: &Path) -> Result<PathBuf> {
     let path = readable_file("spec file", typed)?;
     let bytes = std::fs::read(&path)

@@ -19,7 +19,6 @@ use crate::out::{CommandResult, Out, table};
 use crate::protocol::{Call, Empty, Listing, WorkerView};
 use crate::shell::join;
 
-/// How often `--watch` prints the table.
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(ctx: &ClientContext, args: &Ls) -> CommandResult {
@@ -47,14 +46,13 @@ async fn print(ctx: &ClientContext, args: &Ls) -> CommandResult {
         Format::Table if workers.is_empty() && silent.is_empty() => ctx.out.note("no workers"),
         Format::Table => {
             let now = Local::now().fixed_offset();
-            ctx.out.lines(&host_table(&workers, &silent, ctx.out.width, now))?;
+            ctx.out.lines(&worker_table(&workers, &silent, ctx.out.width, now))?;
             warn_of_login(ctx, &workers);
         }
     }
     Ok(0)
 }
 
-/// Warns about workers that wait for a login.
 pub(super) fn warn_of_login(ctx: &ClientContext, workers: &[WorkerView]) {
     for worker in workers.iter().filter(|w| waits_for_login(w)) {
         let reason = worker.reason.as_deref().map(printable).unwrap_or_default();
@@ -71,14 +69,12 @@ fn waits_for_login(worker: &WorkerView) -> bool {
 /// Returns all workers, and prints a warning for each problem on disk.
 pub(super) async fn list(ctx: &ClientContext) -> Result<Vec<WorkerView>, Error> {
     let listing: Listing = ctx.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
-    for problem in &listing.problems {
-        ctx.out.warn(problem);
-    }
+    listing.problems.iter().for_each(|problem| ctx.out.warn(problem));
     Ok(listing.workers.into_iter().map(|worker| ctx.on_host(worker)).collect())
 }
 
 /// A host without known workers that does not answer.
-struct SilentHost {
+pub(super) struct SilentHost {
     name: String,
     silent_for: String,
 }
@@ -119,22 +115,16 @@ pub(super) fn names(workers: &[WorkerView]) -> Vec<String> {
 /// The width from which a table has the columns that few people need.
 const WIDE_COLUMNS: usize = 120;
 
-/// Formats the table of `ls` and `ralph ls`. A table that is too wide is cut at the command first.
+/// Formats the table of `ls` and `ralph ls`, with a row for each silent host. Cuts a wide table at the command first.
 pub(super) fn worker_table(
-    workers: &[WorkerView],
-    width: Option<usize>,
-    now: DateTime<FixedOffset>,
-) -> Vec<String> {
-    host_table(workers, &[], width, now)
-}
-
-/// As [`worker_table`], with a row for each host of `silent`.
-fn host_table(
     workers: &[WorkerView],
     silent: &[SilentHost],
     width: Option<usize>,
     now: DateTime<FixedOffset>,
 ) -> Vec<String> {
+    let column = |cell: fn(&WorkerView) -> Option<String>| -> Vec<String> {
+        workers.iter().map(|worker| cell(worker).unwrap_or_else(|| "-".to_owned())).collect()
+    };
     let mut columns: Vec<(&str, Vec<String>)> = vec![
         ("NAME", workers.iter().map(|w| w.name.clone()).collect()),
         ("STATUS", workers.iter().map(status).collect()),
@@ -143,16 +133,14 @@ fn host_table(
         ("AGE", workers.iter().map(|w| age(&w.started, now)).collect()),
     ];
     if !silent.is_empty() || workers.iter().any(|w| w.host.is_some()) {
-        let host =
-            |w: &WorkerView| w.host.as_ref().map_or_else(|| "-".to_owned(), |host| host.name.to_string());
-        columns.insert(0, ("HOST", workers.iter().map(host).collect()));
+        columns.insert(0, ("HOST", column(|w| w.host.as_ref().map(|host| host.name.to_string()))));
     }
     // Without a terminal nothing has to fit.
     if width.is_none_or(|width| width >= WIDE_COLUMNS) {
         columns.push(("IN ITER", workers.iter().map(|w| time_in_iteration(w, now)).collect()));
-        columns.push(("CONTEXT", workers.iter().map(context).collect()));
-        columns.push(("COST", workers.iter().map(cost).collect()));
-        columns.push(("BRANCH", workers.iter().map(branch).collect()));
+        columns.push(("CONTEXT", column(|w| w.context.map(|percent| format!("{percent}%")))));
+        columns.push(("COST", column(|w| w.metadata().cost_usd.map(|usd| format!("${usd:.2}")))));
+        columns.push(("BRANCH", column(|w| w.worktree.as_ref().map(|tree| tree.branch.clone()))));
     }
     columns.push(("CMD", workers.iter().map(|w| join(&w.cmd)).collect()));
     if workers.iter().any(|w| !w.tags.is_empty()) {
@@ -182,22 +170,9 @@ fn status(worker: &WorkerView) -> String {
     silent_for.unwrap_or_else(|| worker.status.to_string())
 }
 
-/// How long the current iteration has run.
 fn time_in_iteration(worker: &WorkerView, now: DateTime<FixedOffset>) -> String {
     let started = worker.metadata().iteration_started.filter(|_| worker.status.is_live());
     started.map_or_else(|| "-".to_owned(), |started| age(started, now))
-}
-
-fn context(worker: &WorkerView) -> String {
-    worker.context.map_or_else(|| "-".to_owned(), |percent| format!("{percent}%"))
-}
-
-fn cost(worker: &WorkerView) -> String {
-    worker.metadata().cost_usd.map_or_else(|| "-".to_owned(), |usd| format!("${usd:.2}"))
-}
-
-fn branch(worker: &WorkerView) -> String {
-    worker.worktree.as_ref().map_or_else(|| "-".to_owned(), |worktree| worktree.branch.clone())
 }
 
 #[cfg(test)]
@@ -255,7 +230,7 @@ mod tests {
         worker.cmd = vec!["sh".into(), "-c".into(), "echo 'hi'".into()];
         worker.started = "2026-01-01T10:00:00+01:00".into();
         let now = DateTime::parse_from_rfc3339("2026-01-01T10:05:30+00:00").unwrap();
-        let lines = worker_table(&[worker.clone()], Some(80), now);
+        let lines = worker_table(&[worker.clone()], &[], Some(80), now);
         assert_eq!(
             lines,
             ["NAME  STATUS   WHY  ITER  AGE  CMD", r#"a     running       3/9   1h   sh -c "echo 'hi'""#]
@@ -263,7 +238,7 @@ mod tests {
         worker.metadata["cost_usd"] = json!(1.5);
         worker.metadata["iteration_started"] = json!("2026-01-01T10:01:30+00:00");
         worker.context = Some(52);
-        let wide = worker_table(&[worker], Some(120), now);
+        let wide = worker_table(&[worker], &[], Some(120), now);
         assert_eq!(
             wide[1],
             r#"a     running       3/9   1h   4m       52%      $1.50  -       sh -c "echo 'hi'""#
@@ -275,7 +250,7 @@ mod tests {
             ..view("b", "unreachable", json!({}))
         };
         let silent = [SilentHost { name: "gpu2".into(), silent_for: "unreachable".into() }];
-        let all = host_table(&[view("a", "running", json!({})), away], &silent, Some(80), now);
+        let all = worker_table(&[view("a", "running", json!({})), away], &silent, Some(80), now);
         let starts: Vec<String> =
             all.iter().map(|row| row.split_whitespace().take(5).collect::<Vec<_>>().join(" ")).collect();
         assert!(starts[0].starts_with("HOST NAME STATUS"), "{all:?}");

@@ -8,7 +8,6 @@ use crate::notify::Channel;
 use crate::out::{Color, CommandResult};
 use crate::settings::Settings;
 
-/// The hint if the settings name no channel.
 const EXAMPLE: &str = "\
 add a channel to your settings (swarm config edit), for example:
   [notify]

@@ -39,7 +39,6 @@ pub(super) async fn run(ctx: &ClientContext, args: &QuotaArgs) -> CommandResult 
     Ok(0)
 }
 
-/// The accounts as JSON.
 fn objects(view: &QuotaView) -> Vec<Value> {
     let limit = |figure: &QuotaFigureView| {
         json!({

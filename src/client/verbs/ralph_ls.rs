@@ -3,13 +3,13 @@
 use chrono::Local;
 
 use super::ls::{list, names, warn_of_login, worker_table};
-use crate::cli::{Format, RalphLs};
+use crate::cli::{Format, ListFormatArg};
 use crate::client::context::ClientContext;
 use crate::client::json;
 use crate::client::worker::is_loop;
 use crate::out::CommandResult;
 
-pub(super) async fn run(ctx: &ClientContext, args: &RalphLs) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &ListFormatArg) -> CommandResult {
     let mut workers = list(ctx).await?;
     workers.retain(is_loop);
     match args.format {
@@ -17,7 +17,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphLs) -> CommandResult {
         Format::Names => ctx.out.lines(&names(&workers))?,
         Format::Table if workers.is_empty() => ctx.out.note("no loops"),
         Format::Table => {
-            ctx.out.lines(&worker_table(&workers, ctx.out.width, Local::now().fixed_offset()))?;
+            ctx.out.lines(&worker_table(&workers, &[], ctx.out.width, Local::now().fixed_offset()))?;
             warn_of_login(ctx, &workers);
         }
     }

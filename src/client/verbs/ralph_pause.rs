@@ -13,6 +13,6 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphPause) -> CommandResult
     if names.is_empty() {
         ctx.out.note("no live loops");
     }
-    change(ctx, names, args.format, |name| Call::RalphPause(Named { name }), ("paused", "is already paused"))
-        .await
+    let call = |name| Call::RalphPause(Named { name });
+    Ok(change(ctx, names, args.format, call, ("paused ralph loop for", "is already paused")).await?.0)
 }

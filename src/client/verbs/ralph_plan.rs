@@ -18,7 +18,6 @@ use crate::error::{Error, Result};
 use crate::out::{CommandResult, Out};
 use crate::task_files::{PRD_FILE, TaskDir};
 
-/// The command without settings.
 const DEFAULT_AGENT: &str = "claude";
 
 const PASTE: &str = "to paste the prompt into an agent yourself: swarm ralph plan --print";

@@ -38,14 +38,14 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphResume) -> CommandResul
         return Ok(0);
     }
     let call = |name| Call::RalphResume(ResumeParams { name, env: env.clone() });
-    let ended = change(ctx, names, args.format, call, ("resumed", "is not paused")).await?;
+    let words = ("resumed ralph loop for", "is not paused");
+    let (status, _) = change(ctx, names, args.format, call, words).await?;
     if !keys.is_empty() {
         ctx.out.note(&format!("the agent's next run gets the new value of {keys}"));
     }
-    Ok(ended)
+    Ok(status)
 }
 
-/// Prints the loops whose park was lifted, as if each had been resumed.
 fn print_lifted(
     ctx: &ClientContext,
     format: PageFormat,

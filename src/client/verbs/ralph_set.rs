@@ -30,9 +30,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphSet) -> CommandResult {
         if args.format == PageFormat::Text {
             ctx.out.line(&printable(&format!("set {key}={value} for {}", args.name)))?;
         }
-        if let Some(warning) = last_iteration(key, &now) {
-            ctx.out.warn(&warning);
-        }
+        last_iteration(key, &now).iter().for_each(|warning| ctx.out.warn(warning));
         last = Some(now);
     }
     let Some(now) = last else { return Ok(0) };

@@ -5,7 +5,7 @@ use swarm_state::advice::{self, Situation};
 use swarm_state::model::LoopStatus;
 use swarm_state::screen::printable;
 
-use crate::cli::{PageFormat, RalphStatus};
+use crate::cli::{PageFormat, WorkerPage};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::json;
@@ -13,22 +13,19 @@ use crate::client::worker::story;
 use crate::out::{CommandResult, Failure};
 use crate::protocol::{Call, Named, RalphView, WorkerView};
 
-pub(super) async fn run(ctx: &ClientContext, args: &RalphStatus) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &WorkerPage) -> CommandResult {
     let call = Call::RalphStatus(Named { name: args.name.to_string() });
     let view: RalphView = ctx.call(&call, QUICK_TIMEOUT).await?;
     match args.format {
         PageFormat::Json => print_json(ctx, &view).await?,
         PageFormat::Text => {
             ctx.out.lines(&page(&view))?;
-            if let Some(hint) = next_step(&view) {
-                ctx.out.hint(&hint);
-            }
+            next_step(&view).iter().for_each(|hint| ctx.out.hint(hint));
         }
     }
     Ok(0)
 }
 
-/// Prints a loop's settings and numbers as JSON.
 pub(super) async fn print_json(ctx: &ClientContext, view: &RalphView) -> Result<(), Failure> {
     let call = Call::Status(Named { name: view.worker_name.clone() });
     let worker: WorkerView = ctx.call(&call, QUICK_TIMEOUT).await?;
@@ -51,9 +48,7 @@ fn page(view: &RalphView) -> Vec<String> {
     if let Some((story, count)) = view.tasks.as_ref().and_then(story) {
         lines.extend([format!("Story: {story}"), format!("Stories: {count}")]);
     }
-    if let Some(pattern) = &view.done_pattern {
-        lines.push(format!("Done pattern: {}", printable(pattern)));
-    }
+    lines.extend(view.done_pattern.as_ref().map(|pattern| format!("Done pattern: {}", printable(pattern))));
     lines
 }
 

@@ -1,7 +1,6 @@
 //! `swarm send`: type text into workers.
 
 use std::io::Read;
-use std::path::Path;
 
 use serde_json::json;
 use swarm_state::model::WorkerName;
@@ -43,7 +42,7 @@ pub(super) async fn run(ctx: &ClientContext, args: Send) -> CommandResult {
             }
             text => text,
         },
-        (TextSource::File, Some(file)) => text_of(&file.display().to_string(), read(file))?,
+        (TextSource::File, Some(file)) => text_of(&file.display().to_string(), std::fs::read(file))?,
         (TextSource::File, None) => return Err(Error::new(ErrorCode::Internal, "no file to send").into()),
     };
     if args.keys {
@@ -61,9 +60,7 @@ pub(super) async fn run(ctx: &ClientContext, args: Send) -> CommandResult {
         let (text, enter, keys) = (text.clone(), !args.no_enter, args.keys);
         (name.clone(), Call::Send(SendParams { name, text, enter, keys, no_answer: all }))
     });
-    if let Some(warning) = dropped(&text, args.keys) {
-        ctx.out.warn(&warning);
-    }
+    dropped(&text, args.keys).iter().for_each(|warning| ctx.out.warn(warning));
     let mut failures = BatchErrors::new(ctx.out, args.format, !all);
     for (name, answer) in call_each::<Sent>(ctx, calls, SLOW_TIMEOUT).await? {
         match answer {
@@ -125,10 +122,6 @@ fn dropped(text: &str, keys: bool) -> Option<String> {
         1 => Some("1 control character of the text is not sent".to_owned()),
         n => Some(format!("{n} control characters of the text are not sent")),
     }
-}
-
-fn read(file: &Path) -> std::io::Result<Vec<u8>> {
-    std::fs::read(file)
 }
 
 fn read_stdin() -> std::io::Result<Vec<u8>> {

@@ -10,6 +10,7 @@ use crate::client::host_spawn::HostSpawn;
 use crate::client::pages::{LOG_POLL_INTERVAL, is_disconnected, worker_status};
 use crate::client::spawn_params::{load_settings, params, spawn_limit, spawn_line, unattended_note};
 use crate::client::tail::OutputTail;
+use crate::client::task_list::is_parallel;
 use crate::client::task_list_file::TaskListFile;
 use crate::client::{follow, json};
 use crate::out::CommandResult;
@@ -19,7 +20,7 @@ pub(super) async fn run(ctx: &ClientContext, mut args: Spawn) -> CommandResult {
     let settings = load_settings(ctx)?;
     let there = HostSpawn::take(ctx, &mut args)?;
     let mut warnings = Vec::new();
-    let is_parallel = args.tasks.jobs.is_some_and(|jobs| jobs > 1);
+    let is_parallel = is_parallel(&args.tasks);
     if is_parallel {
         // The daemon's copy of this program exists afterwards.
         ctx.connect().await?;
@@ -28,9 +29,7 @@ pub(super) async fn run(ctx: &ClientContext, mut args: Spawn) -> CommandResult {
     if let Some(there) = there {
         there.complete(ctx, &mut params).await?;
     }
-    for warning in &warnings {
-        ctx.out.warn(warning);
-    }
+    warnings.iter().for_each(|warning| ctx.out.warn(warning));
     let streams_itself = args.tasks.ralph_dir.is_some() && prints_text(&params);
     if let Some(estimate) = estimate(&params).filter(|_| args.format == PageFormat::Text) {
         ctx.out.note(&estimate);
@@ -110,15 +109,12 @@ pub(super) struct StartReport {
     pub(super) stream: bool,
 }
 
-/// Prints a worker that was started, and follows it if it is a loop.
 pub(super) async fn print_and_follow(
     ctx: &ClientContext,
     spawned: &Spawned,
     report: StartReport,
 ) -> CommandResult {
-    for warning in &spawned.warnings {
-        ctx.out.warn(warning);
-    }
+    spawned.warnings.iter().for_each(|warning| ctx.out.warn(warning));
     let metadata = spawned.worker.metadata();
     let follows = metadata.is_loop && !report.detach;
     let signals = follows.then(follow::FollowSignals::new).transpose()?;
@@ -137,5 +133,5 @@ pub(super) async fn print_and_follow(
     let is_text = report.format == PageFormat::Text;
     let lines = if is_text { follow::LineTarget::Stdout } else { follow::LineTarget::Stderr };
     let options = follow::FollowOptions { stream: report.stream, lines, progress: false };
-    follow::run(ctx, spawned, options, signals).await
+    follow::result(ctx, spawned, options, signals).await.map(|followed| followed.code)
 }

@@ -16,8 +16,7 @@ use crate::client::json;
 use crate::client::verbs::status_tmux;
 use crate::client::worker::{age, is_loop, iteration, local_time, reset, situation, story};
 use crate::error::Error;
-use crate::out::CommandResult;
-use crate::out::{Color, Out};
+use crate::out::{Color, CommandResult, Out};
 use crate::protocol::{Call, HeldView, Named, WorkerView};
 use crate::shell::join;
 
@@ -32,9 +31,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &StatusArgs) -> CommandResult
         StatusFormat::Json => ctx.out.json(&json::worker(&worker))?,
         StatusFormat::Text | StatusFormat::Tmux => {
             ctx.out.lines(&page(&worker, ctx.out))?;
-            if let Some(hint) = next_step(&situation(&worker)) {
-                ctx.out.hint(&hint);
-            }
+            next_step(&situation(&worker)).iter().for_each(|hint| ctx.out.hint(hint));
             ctx.report_seen(&worker.name, worker.status.is_finished()).await;
         }
     }
@@ -57,21 +54,14 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
         say("story", story);
         say("stories", count);
     }
-    if let Some(percent) = worker.context {
-        say("context", format!("{percent}% used"));
-    }
+    worker.context.iter().for_each(|percent| say("context", format!("{percent}% used")));
     say("command", join(&worker.cmd));
     say("directory", worker.cwd.display().to_string());
-    if let Some(tree) = &worker.worktree {
-        say("worktree", format!("{} (branch {})", tree.path.display(), tree.branch));
-    }
-    if let Some(kind) = worker.sandbox {
-        say("sandbox", format!("{}, {}", kind.as_str(), network(worker)));
-    }
+    let tree = worker.worktree.iter();
+    tree.for_each(|tree| say("worktree", format!("{} (branch {})", tree.path.display(), tree.branch)));
+    worker.sandbox.iter().for_each(|kind| say("sandbox", format!("{}, {}", kind.as_str(), network(worker))));
     say("started", started(&worker.started));
-    if let Some(pid) = worker.pid {
-        say("pid", pid.to_string());
-    }
+    worker.pid.iter().for_each(|pid| say("pid", pid.to_string()));
     match (worker.signal, worker.exit_code) {
         _ if worker.ended.is_some() => say("ended", worker.ended.clone().unwrap_or_default()),
         (Some(signal), _) => say("ended by", format!("signal {signal}")),
@@ -113,7 +103,6 @@ pub(super) fn color(status: Status) -> Color {
     }
 }
 
-/// How a person holds the worker, and since when.
 fn held(worker: &WorkerView) -> Option<String> {
     let HeldView { by, since } = worker.held.as_ref()?;
     let how = match by {

@@ -14,7 +14,6 @@ use crate::error::Result;
 use crate::out::CommandResult;
 use crate::protocol::{Call, Empty, Listing, WorkerView};
 
-/// How long the daemon may take.
 const STATUS_LINE_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(ctx: &ClientContext) -> CommandResult {
@@ -32,7 +31,6 @@ async fn listing(ctx: &ClientContext) -> Result<Option<Listing>> {
     client.call(&Call::Ls(Empty {}), STATUS_LINE_TIMEOUT).await.map(Some)
 }
 
-/// The number of workers in each group.
 fn line(workers: &[WorkerView]) -> String {
     let count = |group: Attention, is_counted: fn(Status) -> bool| {
         let groups = workers.iter().filter(|view| is_counted(view.status));

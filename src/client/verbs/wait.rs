@@ -14,7 +14,7 @@ use swarm_state::notice::Entry;
 use swarm_state::screen::printable;
 use tokio::time::{Instant, timeout_at};
 
-use crate::cli::{PageFormat, Wait, WaitFor};
+use crate::cli::{PageFormat, Wait, WaitFor, word};
 use crate::client::context::ClientContext;
 use crate::client::subscription::{DurableSubscription, Update, daemon_stopped, refuse_unknown};
 use crate::client::worker::is_loop;
@@ -100,7 +100,6 @@ async fn next(subscription: &mut DurableSubscription, deadline: Option<Instant>)
     }
 }
 
-/// Returns the named workers, or all live ones.
 fn waiters(names: &BTreeSet<&str>, snapshot: &Snapshot) -> Result<Vec<Waiter>> {
     let waiter = |worker: &WorkerView| Waiter {
         name: worker.name.clone(),
@@ -115,45 +114,38 @@ fn waiters(names: &BTreeSet<&str>, snapshot: &Snapshot) -> Result<Vec<Waiter>> {
     Ok(snapshot.workers.iter().filter(is_meant).map(waiter).collect())
 }
 
-/// Reports that the time ran out, and for which workers.
 fn timed_out(ctx: &ClientContext, args: &Wait, waiters: &[Waiter]) -> CommandResult {
     let out: Vec<&str> = waiters.iter().filter(|w| !w.decided).map(|w| w.name.as_str()).collect();
-    let (word, seconds) = (args.what.word(), args.timeout.unwrap_or(0));
+    let (word, seconds) = (word(args.what), args.timeout.unwrap_or(0));
     let message = format!("timeout after {seconds} s: still waiting for {} ({word})", out.join(", "));
     let error = Error::new(ErrorCode::Timeout, message).hint("swarm ls");
     if args.format == PageFormat::Text {
         return Err(error.into());
     }
     for name in &out {
-        print_json(ctx, name, args.what, &Outcome { result: "timeout", ..Outcome::default() }, Some(&error))?;
+        print_json(ctx, name, args.what, ("timeout", None, None), Some(&error))?;
     }
     ctx.out.error(&error);
     Ok(error.code.exit_status())
 }
 
-/// The fields of the JSON that depend on the outcome.
-#[derive(Default)]
-struct Outcome<'a> {
-    result: &'static str,
-    status: Option<&'static str>,
-    reason: Option<&'a str>,
-}
+/// The fields `result`, `status` and `reason` of the JSON.
+type OutcomeFields<'a> = (&'static str, Option<&'static str>, Option<&'a str>);
 
 fn print_json(
     ctx: &ClientContext,
     name: &str,
     what: WaitFor,
-    &Outcome { result, status, reason }: &Outcome<'_>,
+    (result, status, reason): OutcomeFields<'_>,
     error: Option<&Error>,
 ) -> Result<(), Failure> {
     ctx.out.json_line(&json!({
-        "name": name, "for": what.word(), "result": result, "status": status, "reason": reason,
+        "name": name, "for": word(what), "result": result, "status": status, "reason": reason,
         "error": error.map(error_object)
     }))
 }
 
 impl Waiter {
-    /// Returns the outcome by a snapshot, if there is one.
     fn at(&self, snapshot: &Snapshot, what: WaitFor) -> Option<WaitOutcome> {
         match snapshot.workers.iter().find(|w| w.name == self.name) {
             Some(worker) if worker.started == self.started => outcome_of_view(worker, what),
@@ -161,12 +153,11 @@ impl Waiter {
         }
     }
 
-    /// Prints the outcome and returns its exit status.
     fn report(&mut self, ctx: &ClientContext, args: &Wait, verdict: &WaitOutcome) -> Result<u8, Failure> {
         self.decided = true;
         if args.format == PageFormat::Json {
             let error = self.failure(args.what, verdict);
-            print_json(ctx, &self.name, args.what, &verdict.fields(args.what), error.as_ref())?;
+            print_json(ctx, &self.name, args.what, verdict.fields(args.what), error.as_ref())?;
         } else if let WaitOutcome::Holds(reason) = verdict {
             ctx.out.line(&self.success_line(args.what, reason.as_deref()))?;
         }
@@ -177,7 +168,7 @@ impl Waiter {
 
     /// Formats `agent: done (done pattern matched)` or `agent: idle`.
     fn success_line(&self, what: WaitFor, reason: Option<&str>) -> String {
-        let word = if reason.is_some() { "done" } else { what.word() };
+        let word = if reason.is_some() { "done".to_owned() } else { word(what) };
         let reason = reason.map(|reason| format!(" ({})", printable(reason))).unwrap_or_default();
         format!("{}: {word}{reason}", self.name)
     }
@@ -193,11 +184,9 @@ impl Waiter {
                     Status::Failed => format!("failed ({reason})"),
                     _ => format!("has ended ({reason})"),
                 };
-                let never = match what {
-                    WaitFor::Exit | WaitFor::Done => String::new(),
-                    WaitFor::Ready | WaitFor::Idle | WaitFor::Waiting => {
-                        format!(", so it can no longer become {}", what.word())
-                    }
+                let never = match is_end(what) {
+                    true => String::new(),
+                    false => format!(", so it can no longer become {}", word(what)),
                 };
                 (format!("worker '{name}' {how}{never}"), Some(format!("swarm why {name}")))
             }
@@ -207,18 +196,13 @@ impl Waiter {
             }
             WaitOutcome::Gone => (format!("worker '{name}' no longer exists"), None),
         };
-        let error = Error::new(ErrorCode::Conflict, message);
-        Some(match hint {
-            Some(hint) => error.hint(hint),
-            None => error,
-        })
+        Some(Error { hint, ..Error::new(ErrorCode::Conflict, message) })
     }
 }
 
 impl WaitOutcome {
-    /// Returns the fields of the JSON.
-    fn fields(&self, what: WaitFor) -> Outcome<'_> {
-        let (result, status, reason) = match self {
+    fn fields(&self, what: WaitFor) -> OutcomeFields<'_> {
+        match self {
             Self::Holds(None) => ("ok", None, None),
             Self::Holds(Some(reason)) => ("ok", Some("done"), Some(reason.as_str())),
             Self::Ended(status, reason) => {
@@ -227,8 +211,7 @@ impl WaitOutcome {
             }
             Self::Lost => ("failed", Some("lost"), None),
             Self::Gone => ("gone", None, None),
-        };
-        Outcome { result, status, reason }
+        }
     }
 }
 
@@ -245,7 +228,6 @@ fn outcome_of_end(status: Status, reason: String, what: WaitFor) -> WaitOutcome 
     }
 }
 
-/// Returns the outcome by a worker's view, if there is one.
 fn outcome_of_view(worker: &WorkerView, what: WaitFor) -> Option<WaitOutcome> {
     if worker.status.is_finished() {
         return Some(outcome_of_end(worker.status, worker.reason.clone().unwrap_or_default(), what));

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::cli::{HookAgent, HookScope, HooksStatus, PageFormat};
+use crate::cli::{HookAgent, HookScope, HooksStatus, PageFormat, word};
 use crate::error::Result;
 use crate::hooks::install::{self, HookState, HookStatus};
 use crate::hooks::words::quoted_path;
@@ -31,8 +31,8 @@ pub(super) fn run(out: Out, args: &HooksStatus) -> CommandResult {
             out.warn(&format!("the hooks in {file} do nothing: their program does not exist"));
             out.hint(&format!(
                 "swarm hooks install --agent {} --scope {}",
-                status.agent.word(),
-                status.scope.word()
+                word(status.agent),
+                word(status.scope)
             ));
         }
     }
@@ -57,8 +57,8 @@ fn row(status: &HookStatus) -> Vec<String> {
     let program = status.program.clone().unwrap_or_else(|| "-".to_owned());
     let plugins = if status.plugin.is_some() { "enabled" } else { "-" };
     vec![
-        status.agent.word().to_owned(),
-        status.scope.word().to_owned(),
+        word(status.agent),
+        word(status.scope),
         status.state.word().to_owned(),
         plugins.to_owned(),
         program,

@@ -1,11 +1,11 @@
 //! `swarm session ls`: list the session loops.
 
 use super::view::SessionView;
-use crate::cli::{Format, SessionLs};
+use crate::cli::{Format, ListFormatArg};
 use crate::out::{CommandResult, Out, table};
 use crate::session::store::SessionStore;
 
-pub(super) fn run(sessions: &SessionStore, args: &SessionLs, out: Out) -> CommandResult {
+pub(super) fn run(sessions: &SessionStore, args: &ListFormatArg, out: Out) -> CommandResult {
     let known = sessions.known();
     let rows: Vec<_> = known.iter().map(|session| SessionView::of_session(sessions, session)).collect();
     match args.format {

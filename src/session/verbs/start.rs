@@ -61,7 +61,7 @@ fn words(kind: SessionKind, args: &SessionStart) -> Result<Words> {
     }
     words.completion_promise = args.completion_promise.clone().or(words.completion_promise);
     words.min_tool_calls = args.min_tool_calls.or(words.min_tool_calls);
-    words.on_no_work = args.on_promise_no_work.map(|policy| policy.0).or(words.on_no_work);
+    words.on_no_work = args.on_promise_no_work.or(words.on_no_work);
     words.no_diff_limit = args.no_diff_limit.or(words.no_diff_limit);
     words.archive_on_branch_change |= args.archive_on_branch_change;
     words.create_branch |= args.create_branch;

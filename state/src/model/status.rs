@@ -5,10 +5,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// The status of a worker, as every verb shows it. [`crate::cause::Cause`] says why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// Its pane is being created, or the agent is not ready yet.
+    #[default]
     Starting,
     /// The agent is alive.
     Running,

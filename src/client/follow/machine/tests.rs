@@ -124,9 +124,9 @@ fn a_pause_with_no_agent_ends_at_once() {
     // Paused before by somebody else: there is no notice, the answer says it.
     let mut m = machine();
     m.interrupt();
-    m.pause_taken(&worker("running", json!({"status": "paused", "paused_by": "user"})));
+    m.view(&worker("running", json!({"status": "paused", "paused_by": "user"})));
     assert_eq!(m.pending(), None, "its agent is at work");
-    m.pause_taken(&worker("paused", json!({"status": "paused", "paused_by": "user"})));
+    m.view(&worker("paused", json!({"status": "paused", "paused_by": "user"})));
     assert_eq!(m.pending().map(|e| e.code), Some(1));
 }
 

@@ -28,7 +28,6 @@ struct NamedResult<'a> {
     result: RalphLoopResult,
 }
 
-/// Prints the result of a loop.
 pub(super) async fn print(
     ctx: &ClientContext,
     name: &str,
@@ -69,7 +68,6 @@ fn result_of(report: &Report) -> RalphLoopResult {
     }
 }
 
-/// Formats the result as text.
 fn page(report: &Report) -> Vec<String> {
     let mut lines = vec![format!("{}: {} ({})", report.name, end_word(report), used(report))];
     match report.iterations.last() {

@@ -36,21 +36,15 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphInit) -> CommandResult 
             .map_err(|e| Error::system(format!("cannot create '{}'", place.shown("")), e))?;
     }
     for file in FILES {
-        let shown = place.shown(file);
-        match (existing.contains(&file), args.force) {
-            (true, false) => {
-                ctx.out.line(&format!("kept {shown}"))?;
-                continue;
-            }
-            (true, true) => {
-                place.put(file, &place.fresh(file, branch.as_deref()))?;
-                ctx.out.line(&format!("overwrote {shown}"))?;
-            }
-            (false, _) => {
-                place.put(file, &place.fresh(file, branch.as_deref()))?;
-                ctx.out.line(&format!("created {shown}"))?;
-            }
+        let verb = match (existing.contains(&file), args.force) {
+            (true, false) => "kept",
+            (true, true) => "overwrote",
+            (false, _) => "created",
+        };
+        if verb != "kept" {
+            place.put(file, &place.fresh(file, branch.as_deref()))?;
         }
+        ctx.out.line(&format!("{verb} {}", place.shown(file)))?;
     }
     if let Some(text) = ignored {
         let mut options = OpenOptions::new();
@@ -69,7 +63,6 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphInit) -> CommandResult 
     next_steps(ctx, args, &place)
 }
 
-/// The branch of the feature, or why the name cannot be used.
 fn branch(name: &str) -> Result<String> {
     let refuse = || {
         let text = format!("{name:?} cannot be part of a branch name");
@@ -110,7 +103,6 @@ fn cannot(verb: &str, file: &Path, error: std::io::Error) -> Error {
     Error::system(format!("cannot {verb} '{}'", file.display()), error)
 }
 
-/// Prints the commands to run next.
 fn next_steps(ctx: &ClientContext, args: &RalphInit, place: &TaskDir) -> Result<u8, Failure> {
     if !place.project.ancestors().any(|dir| dir.join(".git").exists()) {
         ctx.out

@@ -1,10 +1,10 @@
 //! `swarm ralph tasks check`: report every problem of a list.
 
 use serde_json::{Value, json};
-use swarm_state::tasks::TaskList;
 use swarm_state::tasks::check::{TaskProblem, check};
+use swarm_state::tasks::{ReviewOptions, TaskList};
 
-use crate::cli::{PageFormat, TasksCheck};
+use crate::cli::{PageFormat, TaskReviewArgs, TasksCheck};
 use crate::client::context::ClientContext;
 use crate::client::task_list_file::TaskListFile;
 use crate::error::Error;
@@ -12,8 +12,8 @@ use crate::out::CommandResult;
 
 pub(super) fn run(ctx: &ClientContext, args: &TasksCheck) -> CommandResult {
     let file = TaskListFile::of_args(&args.place);
-    let (list, problems) = check(&file.read()?, args.review.options());
-    let skip_review = args.review.skip_review;
+    let TaskReviewArgs { skip_review, review_cap } = args.review;
+    let (list, problems) = check(&file.read()?, ReviewOptions { skip_review, review_cap: review_cap.into() });
     match args.format {
         PageFormat::Json => ctx.out.json(&json!({
             "file": file.absolute()?,

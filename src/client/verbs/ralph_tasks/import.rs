@@ -30,7 +30,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &TasksImport) -> CommandResul
         _ => Error::system(format!("cannot read {name}"), error),
     })?;
     let refuse = |fault| refused(&name, &file, &fault);
-    let stories = read(&text, args.from.map(ImportFormat::from), args.tag.as_deref()).map_err(refuse)?;
+    let stories = read(&text, args.from, args.tag.as_deref()).map_err(refuse)?;
     let (format, left_out) = (stories.format, stories.left_out);
     let merged = merge(&target, stories, args.replace).map_err(refuse)?;
     let summary = summary(&merged, &name, format, &file.shown());

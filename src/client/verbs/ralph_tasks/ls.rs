@@ -49,7 +49,6 @@ fn priority(priority: f64) -> Value {
     if priority.fract() == 0.0 { json!(priority as i64) } else { json!(priority) }
 }
 
-/// The line below the table.
 fn next(list: &TaskList, first: Option<&(IterationMode, &Story)>, skip_review: bool) -> String {
     match first {
         Some((mode, story)) => format!("next: {mode} {}", story.id),

@@ -18,7 +18,6 @@ const BOTTOM: f64 = 102.0;
 const MAX_STEP: f64 = 32.0;
 const BAR_SHARE: f64 = 0.8;
 
-/// The least height of a value above zero.
 const MIN_HEIGHT: f64 = 1.5;
 
 /// A part of a bar: its class, which gives it a color, and its value.
@@ -86,7 +85,6 @@ pub(super) fn charts(points: &[IterationPoint], total: u64) -> String {
 }
 
 impl Chart<'_> {
-    /// Draws the chart as a figure.
     fn draw(&self, points: &[IterationPoint], html: &mut String) {
         let bars: Vec<Vec<Part>> = points.iter().map(self.parts).collect();
         let highest = bars.iter().map(|bar| total(bar)).fold(0.0, f64::max);
@@ -163,7 +161,6 @@ fn word(class: &str) -> &str {
     if class == "check" { "checks" } else { class }
 }
 
-/// The height of a whole bar.
 fn total(parts: &[Part]) -> f64 {
     parts.iter().map(|(_, value)| value).sum()
 }

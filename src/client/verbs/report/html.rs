@@ -13,7 +13,6 @@ use swarm_state::screen::printable;
 
 use super::charts::charts;
 
-/// The style of all pages.
 const STYLE: &str = include_str!("report.css");
 
 /// The policy of the page: only its own style.
@@ -47,7 +46,6 @@ pub(super) fn page(title: &str, body: &str) -> String {
     )
 }
 
-/// The page of the morning view.
 pub(super) fn morning(view: &Morning) -> String {
     let until = view.period.until.format("%Y-%m-%d %H:%M");
     let mut body = format!(
@@ -73,7 +71,6 @@ pub(super) fn morning(view: &Morning) -> String {
     page("swarm report", &body)
 }
 
-/// The class of a group's heading and cards.
 fn class(group: Attention) -> &'static str {
     match group {
         Attention::NeedsYou => "needs",

@@ -12,7 +12,6 @@ use super::loop_page::{HEADER, after, baseline, cells, of_iteration, proof_lines
 use crate::client::report::{before_first, used, worktree};
 use crate::protocol::Report;
 
-/// Formats the page.
 pub(super) fn page(report: &Report, since: Option<DateTime<FixedOffset>>) -> String {
     let used = used(report);
     let report = &after(report, since);
@@ -31,14 +30,11 @@ pub(super) fn page(report: &Report, since: Option<DateTime<FixedOffset>>) -> Str
     for lines in [baseline(report), remarks(report), proof_lines(report)] {
         body.push_str(&block(&lines));
     }
-    for it in &report.iterations {
-        body.push_str(&details(it));
-    }
+    body.extend(report.iterations.iter().map(details));
     body.push_str(&block(&worktree(report)));
     html_page(&format!("swarm report {}", report.name), &body)
 }
 
-/// The table of iterations.
 fn table(iterations: &[Iteration]) -> String {
     let row = |tag: &str, cells: &[String]| {
         let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell))).collect();

@@ -39,7 +39,6 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
     titled("All iterations:", found.map(|line| format!("- {}", printable(&line))).collect())
 }
 
-/// Puts a title in front of lines, if there are any.
 fn titled(title: &str, lines: Vec<String>) -> Vec<String> {
     if lines.is_empty() {
         return lines;
@@ -47,7 +46,6 @@ fn titled(title: &str, lines: Vec<String>) -> Vec<String> {
     [vec![String::new(), title.to_owned(), String::new()], lines].concat()
 }
 
-/// Formats the table of the stories of a task list.
 fn stories(report: &Report) -> Vec<String> {
     let rows = story_histories(&report.iterations);
     if rows.is_empty() {
@@ -67,7 +65,6 @@ fn stories(report: &Report) -> Vec<String> {
     head.map(str::to_owned).into_iter().chain(rows.iter().map(row)).collect()
 }
 
-/// Formats the report as Markdown.
 pub(super) fn markdown(report: &Report, since: Option<DateTime<FixedOffset>>) -> Vec<String> {
     let mut lines = vec![format!("# {}", report.name), String::new()];
     if !report.task.is_empty() {
@@ -138,8 +135,7 @@ pub(super) fn of_iteration(it: &Iteration) -> Vec<String> {
 
 /// Formats the proof of the last iteration, if it is complete.
 pub(super) fn proof_lines(report: &Report) -> Vec<String> {
-    let is_complete = |it: &&Iteration| it.is_complete();
-    let Some(last) = report.iterations.last().filter(is_complete) else { return vec![] };
+    let Some(last) = report.iterations.last().filter(|it| it.is_complete()) else { return vec![] };
     let summary = proof_to_show(report, last);
     if summary.holds.is_empty() {
         return vec![];
@@ -150,11 +146,9 @@ pub(super) fn proof_lines(report: &Report) -> Vec<String> {
     lines
 }
 
-/// The columns of the table of iterations.
 pub(super) const HEADER: [&str; 10] =
     ["iteration", "started", "agent", "checks", "exit", "cost", "tokens", "tools", "changed", "snapshot"];
 
-/// The cells of an iteration.
 pub(super) fn cells(it: &Iteration) -> [String; 10] {
     let unknown = || "-".to_owned();
     let verdict = it.verdict.as_ref();

@@ -6,7 +6,6 @@ use swarm_state::screen::printable;
 /// The characters that have a meaning in a line of Markdown.
 const SPECIAL: [char; 14] = ['\\', '`', '*', '_', '{', '}', '[', ']', '<', '>', '#', '|', '~', '&'];
 
-/// Formats the view.
 pub(super) fn morning(view: &Morning) -> Vec<String> {
     let mut lines = vec!["# swarm report".to_owned(), String::new(), escaped(&view.headline())];
     if !view.rows.is_empty() {
@@ -16,9 +15,7 @@ pub(super) fn morning(view: &Morning) -> Vec<String> {
         lines.push("|---|---|---|--:|--:|--:|---|---|".to_owned());
         lines.extend(view.rows.iter().map(|row| line(row, &view.period)));
     }
-    for remark in view.remarks() {
-        lines.extend([String::new(), escaped(&remark)]);
-    }
+    lines.extend(view.remarks().iter().flat_map(|remark| [String::new(), escaped(remark)]));
     lines
 }
 

@@ -71,7 +71,6 @@ async fn report_looked(ctx: &ClientContext, args: &ReportArgs, view: &Morning, u
     }
 }
 
-/// Joins the workers with their work.
 fn view(workers: &[WorkerView], of: MorningView) -> Result<Morning> {
     let time = |text: &str| {
         let at = DateTime::parse_from_rfc3339(text).map(|at| at.with_timezone(&Local).fixed_offset());
@@ -84,7 +83,6 @@ fn view(workers: &[WorkerView], of: MorningView) -> Result<Morning> {
     Ok(Morning::new(period, rows.collect(), of.removed))
 }
 
-/// One worker.
 pub(crate) fn row(worker: &WorkerView, of: WorkerWork) -> MorningRow {
     let metadata = worker.metadata();
     MorningRow {

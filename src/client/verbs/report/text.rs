@@ -16,10 +16,8 @@ const INDENT: &str = "  ";
 /// The columns before a reason or next step on a line of its own.
 const BELOW: &str = "      ";
 
-/// The least columns of a name that is cut.
 const MIN_NAME_COLUMNS: usize = 20;
 
-/// Formats the view.
 pub(super) fn morning(view: &Morning, out: Out) -> Vec<String> {
     let mut lines = vec![view.headline()];
     let (head, rows) = columns(view, out);
@@ -84,9 +82,7 @@ fn worker_lines(worker: &MorningRow, row: &str, out: Out) -> Vec<String> {
     } else {
         vec![format!("{INDENT}{}", row.trim_end()), fit(&format!("{BELOW}{result}"), width)]
     };
-    if let Some(next) = &worker.next {
-        lines.extend(wrapped(BELOW, next, width));
-    }
+    lines.extend(worker.next.iter().flat_map(|next| wrapped(BELOW, next, width)));
     lines
 }
 

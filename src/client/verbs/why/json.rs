@@ -12,7 +12,6 @@ use crate::client::json::{cause, proof};
 use crate::out::json::error_object;
 use crate::protocol::WorkerView;
 
-/// The object of one worker.
 pub(super) fn object(worker: &WorkerView, facts: &Facts) -> Value {
     let (metadata, detail) = (worker.metadata(), facts.detail());
     let error = facts.report.as_ref().err().or(facts.output.as_ref().err());

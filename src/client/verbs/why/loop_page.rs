@@ -3,7 +3,7 @@
 use swarm_state::advice::{Situation, next_step, raise_and_resume, raise_memory};
 use swarm_state::cause::Cause;
 use swarm_state::ends::LoopEnd;
-use swarm_state::gates::{CheckResult, Verdict};
+use swarm_state::gates::CheckResult;
 use swarm_state::ledger::Iteration;
 use swarm_state::model::LoopStatus;
 use swarm_state::notice::{StopReason, duration};
@@ -36,7 +36,7 @@ pub(super) fn page(report: &Report) -> Vec<String> {
     }
     lines.push(format!("used: {}", used(report)));
     lines.extend(watched(report));
-    let is_complete = report.iterations.last().is_some_and(is_complete);
+    let is_complete = report.iterations.last().is_some_and(Iteration::is_complete);
     let in_force = in_force(&report.gates);
     lines
         .extend((!is_complete && !in_force.is_empty()).then(|| format!("in force: {}", in_force.join(", "))));
@@ -60,9 +60,8 @@ pub(super) fn page(report: &Report) -> Vec<String> {
     lines
 }
 
-/// Formats the proof of a complete iteration, one finding a line.
 fn proof_lines(report: &Report, it: &Iteration) -> Vec<String> {
-    if !is_complete(it) {
+    if !it.is_complete() {
         return vec![];
     }
     let summary = proof_to_show(report, it);
@@ -75,18 +74,12 @@ fn proof_lines(report: &Report, it: &Iteration) -> Vec<String> {
     parts.flat_map(lines).collect()
 }
 
-/// Formats the end of an iteration, one line.
 fn ending(it: &Iteration) -> String {
-    let verb = if it.has_failed() && !is_complete(it) { "failed" } else { "ended" };
+    let verb = if it.has_failed() && !it.is_complete() { "failed" } else { "ended" };
     let took = duration(it.seconds as u64, " ");
     let why = it.trouble().or_else(|| it.end.map(|_| it.reason.clone()));
     let why = why.map(|why| format!(": {}", printable(&why))).unwrap_or_default();
     format!("iteration {} {verb} after {took}{why}", it.iteration)
-}
-
-/// Whether every gate held, however the agent ended.
-fn is_complete(it: &Iteration) -> bool {
-    it.verdict.as_ref().is_some_and(Verdict::is_complete)
 }
 
 /// Shows the last output of the agent when its iteration failed.
@@ -133,22 +126,16 @@ pub(super) fn step(report: &Report) -> Option<String> {
     if is_approved && report.end.is_some_and(is_unfinished) {
         return Some(format!("all watched files are as approved: {}", again(report)));
     }
-    if changed && report.end.is_none_or(is_unfinished) {
+    let reviews = [
+        (changed, "the changed checks", "them"),
+        (lacks_tests(report), "the tests", "their number"),
+        (changed_tests(report), "the changed tests", "them"),
+    ];
+    let review = reviews.iter().find(|(applies, ..)| *applies);
+    if let Some((_, what, accepted)) = review.filter(|_| report.end.is_none_or(is_unfinished)) {
         let again = report.end.map(|_| format!(", then {}", again(report))).unwrap_or_default();
         return Some(format!(
-            "review the changed checks (swarm ralph diff {name}); to accept them: swarm ralph approve {name}{again}"
-        ));
-    }
-    if lacks_tests(report) && report.end.is_none_or(is_unfinished) {
-        let again = report.end.map(|_| format!(", then {}", again(report))).unwrap_or_default();
-        return Some(format!(
-            "review the tests (swarm ralph diff {name}); to accept their number: swarm ralph approve {name}{again}"
-        ));
-    }
-    if changed_tests(report) && report.end.is_none_or(is_unfinished) {
-        let again = report.end.map(|_| format!(", then {}", again(report))).unwrap_or_default();
-        return Some(format!(
-            "review the changed tests (swarm ralph diff {name}); to accept them: swarm ralph approve {name}{again}"
+            "review {what} (swarm ralph diff {name}); to accept {accepted}: swarm ralph approve {name}{again}"
         ));
     }
     let lacks_memory = report.iterations.last().is_some_and(Iteration::is_out_of_memory);
@@ -194,7 +181,6 @@ fn changed_tests(report: &Report) -> bool {
     last.verdict.as_ref().is_some_and(|verdict| verdict.proofs.iter().any(refuses_tests))
 }
 
-/// Suggests the next step after the loop's end.
 fn after(report: &Report, end: LoopEnd) -> String {
     let name = &report.name;
     match end {

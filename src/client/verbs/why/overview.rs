@@ -28,7 +28,6 @@ use crate::protocol::{Call, Lines, Report, ReportParams, WorkerView};
 /// The width of a block where the output is not a terminal.
 const DEFAULT_COLUMNS: usize = 80;
 
-/// The columns before a next step.
 const NEXT: &str = "  next: ";
 
 /// The data of a block that is not in the worker's view, as far as it is needed.
@@ -101,9 +100,7 @@ pub(super) fn block(worker: &WorkerView, detail: &Detail<'_>, out: Out) -> Vec<S
     let width = out.width.unwrap_or(DEFAULT_COLUMNS);
     let mut lines = vec![head(worker, width, out)];
     lines.extend(shown_evidence(worker, detail).iter().map(|line| fit(line, width)));
-    if let Some(next) = next(worker, detail) {
-        lines.extend(wrapped(NEXT, &next, width));
-    }
+    lines.extend(next(worker, detail).iter().flat_map(|next| wrapped(NEXT, next, width)));
     lines
 }
 

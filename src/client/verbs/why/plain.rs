@@ -12,7 +12,6 @@ use crate::error::Result;
 use crate::protocol::{Call, Lines, LogsParams, WorkerView};
 use crate::shell::join;
 
-/// How many lines of output the page shows.
 const OUTPUT_LINES: u32 = 15;
 
 /// Formats the page, with the last output of the current or last run.
@@ -21,7 +20,6 @@ pub(super) async fn page(ctx: &ClientContext, worker: &WorkerView) -> Result<Vec
     Ok(lines(worker, &output.lines))
 }
 
-/// Returns the call for the last output of the current or last run.
 pub(super) fn output_call(name: &str) -> Call {
     let (lines, history) = (Some(OUTPUT_LINES), false);
     Call::Logs(LogsParams { name: name.to_owned(), lines, history, iteration: None, from: None })
