@@ -83,26 +83,26 @@ Workers (one agent in one tmux window each):
   spawn        Start an agent; with --ralph, run it in a loop
   ls           List workers                  status         Show its state
   peek         Print a worker's screen       logs           Print its output
-  send         Type text into a worker       answer         Answer its question
+  send         Type text into a worker       answer         Answer an agent
   interrupt    Press Ctrl-C in it            eof            Press Ctrl-D in it
-  hold         Take a worker over            release        Give it back
+  hold         Stop swarm's actions          release        End a hold
   ui           Show all, full screen         events         Follow events
   attach       Open a worker's window        allow          Let it reach a host
   wait         Wait for a state              quota          Show usage limits
-  kill         Stop workers                  respawn        Start one again
+  kill         Stop workers                  respawn        Restart a worker
   clean        Delete finished workers and their files
 
 Loops (\"ralph loops\": swarm starts the agent again, with a fresh context):
   loop           Run an agent in a loop until your checks pass
   why            Explain a worker's state and suggest the next step
   report         Summarize what happened, or each iteration of a loop
-  ralph init     Write PROMPT.md and TODO.md   ralph template  Print it
-  ralph plan     Plan a task list              ralph archive   Archive one
+  ralph init     Write PROMPT.md and TODO.md   ralph template  Print a prompt
+  ralph plan     Plan a task list              ralph archive   Archive a list
   ralph status   Show a loop's progress        ralph ls        List loops
   ralph pause    Pause after this iteration    ralph resume    Resume a loop
   ralph logs     Print a loop's log            ralph set       Change a setting
   ralph diff     Show an iteration's changes   ralph restore   Check out files
-  ralph approve  Accept changed check scripts  ralph clean     Delete loop state
+  ralph approve  Accept changed watched files  ralph clean     Delete loop state
   ralph tasks    Check, list, import and export task lists
 
 Loops inside a session that you started yourself (install the hooks first):
@@ -114,11 +114,11 @@ Service:
   daemon       Manage the daemon             config         Manage the settings
   doctor       Find problems, suggest fixes  completions    Print a shell script
   demo         Run a loop in seconds         notify test    Try notifications
-  host         Manage remote hosts           fetch          Get a branch back
+  host         Manage remote hosts           fetch          Fetch a branch
 
 Options:
   -c, --config <FILE>  Settings file, read last; it overrides the others
-  -H, --on <HOST>      Run the command on a remote host of the settings
+  -H, --on <HOST>      Run the command on a remote host from the settings
   -h, --help           Print help (for one command: swarm help COMMAND)
   -V, --version        Print version
 
@@ -184,7 +184,7 @@ pub struct Cli {
     #[arg(short, long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
 
-    /// Run the command on a remote host of the settings
+    /// Run the command on a remote host from the settings
     ///
     /// HOST/NAME for a worker has the same effect. For spawn and loop, `any` is the host with the fewest live workers.
     #[arg(short = 'H', long, value_name = "HOST", global = true, hide_short_help = true)]
@@ -252,8 +252,8 @@ pub enum Command {
         You see the agent's screen, and what you type goes to this agent only. To leave, press Ctrl-B, then D; the \
         agent continues. The last line shows the worker, its iteration and these keys. When an iteration of a loop ends, the next one appears as soon as it runs (until then, \
         Ctrl-C leaves). When the worker has finished, the command prints how it ended and exits with 0.\n\n\
-        What you type also holds the worker (see swarm-hold(1)): swarm types nothing there, starts no iteration and ends none \
-        until 30 seconds after you detach. With --read-only you only watch.\n\n\
+        Typing holds the worker (see swarm-hold(1)) until 30 seconds after you detach: swarm types nothing, and starts \
+        and ends no iteration. With --read-only you only watch.\n\n\
         You can attach from inside another tmux. If that tmux also uses Ctrl-B as its prefix, press it \
         twice: Ctrl-B, Ctrl-B, D.")]
     Attach(Attach),

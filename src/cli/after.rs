@@ -97,7 +97,7 @@ swarm-config(5)) may never reach them.
 Exit status:
   0  Every worker reached the state. A worker finishes with success if its
      command exits with 0, its done pattern matches or its loop exits with 0.
-     With --all and no live worker, the command prints a note and exits.
+     With --all and nothing to wait for, the command prints a note and exits.
   1  A worker failed, was killed or is lost, or it finished before it reached
      the state.
   2  A name is unknown. The command then waits for none of the workers.
@@ -111,7 +111,7 @@ pub struct Wait {
     /// Worker names
     #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
     pub names: Vec<WorkerName>,
-    /// Wait for every live worker (see swarm ls --help)
+    /// Wait for every live worker and paused loop
     #[arg(long)]
     pub all: bool,
     /// State to wait for
@@ -210,7 +210,7 @@ pub struct Clean {
     /// Also delete ignored files that are not caches
     #[arg(long, conflicts_with = "keep_worktree")]
     pub discard_ignored: bool,
-    /// Delete snapshots even if no branch has the last one's files
+    /// Delete snapshots even if no branch has their files
     #[arg(long)]
     pub discard: bool,
     /// Output format; json prints one object per worker and line

@@ -15,10 +15,10 @@ use crate::duration::parse_nonzero_duration;
 pub struct GateArgs {
     /// Shell command that must exit with 0 (repeatable)
     ///
-    /// swarm runs all checks one after another (see --check-jobs), also after one has failed. It runs each with `sh -c`
-    /// in the worker's directory, without input and with the agent's environment. The variable SWARM_CHECK has the path
-    /// of the file that receives the check's output. When a check ends, swarm ends every process that it started, also
-    /// build daemons (sccache, Gradle). To keep such a daemon, start it before the loop.
+    /// swarm runs every check, even if one fails (see --check-jobs). It runs each with `sh -c` in the worker's
+    /// directory, without input and with the agent's environment. The variable SWARM_CHECK has the path of the file
+    /// that receives the check's output. When a check ends, swarm ends every process that it started, also build
+    /// daemons (sccache, Gradle). To keep such a daemon, start it before the loop.
     ///
     /// swarm refuses a check whose program is not on the PATH or not executable, and warns about a script that does not
     /// exist yet. It does so only for a plain command, without quotes, variables and operators.
@@ -76,27 +76,28 @@ pub struct GateArgs {
     /// Do not add a failing test to prove that checks can fail
     ///
     /// Without this option, when every gate holds, swarm adds a test that must fail (a canary) to the worker's
-    /// directory, runs each check with a known test runner again, and removes the test. If a check still passes, the
-    /// iteration does not count. This costs one more run of the check, also before the first iteration.
+    /// directory, runs each check with a known test runner again, and removes the test. If a check still passes, it
+    /// proves nothing, and the iteration does not count. This costs one more run of the check, also before the first
+    /// iteration.
     #[arg(hide_short_help = true, long)]
     pub no_canary: bool,
     /// Failing test for an unknown test runner (repeatable)
     ///
-    /// PATH is a test file that does not exist yet, relative to the worker's directory, in a place where COMMAND of a
-    /// --check runs it. TEXT is the content of the file: a test that fails and prints {token}. When all gates hold,
+    /// PATH is a test file that does not exist yet, relative to the worker's directory, where a --check runs it. TEXT
+    /// is the content of the file: a test that fails and prints {token}, which swarm replaces. When all gates hold,
     /// swarm writes the file, runs the checks again in the worker's directory, and deletes the file. The iteration
     /// counts only if a check fails and prints the token. swarm does the same before the first iteration. If no check
     /// prints the token then, `swarm why` reports that no check runs the file. For the test runners that it knows,
     /// swarm adds such a test by itself.
     #[arg(hide_short_help = true, long, value_name = "PATH=TEXT")]
     pub canary: Vec<String>,
-    /// Report of tests that a check writes (repeatable)
+    /// Test report that a check writes (repeatable)
     ///
     /// A file with the names and results of the tests, which the program of a --check writes in each run. FORMAT is
-    /// junit, tap or libtest (the JSON of Rust's test harness). PATH is relative to the worker's directory; in a
-    /// directory, swarm reads all files *.xml. swarm reads the report after each run of the checks, and ignores one
-    /// that is older than the run. If a test of the run before the first iteration is missing or skipped later, the
-    /// iteration does not count until you run `swarm ralph approve NAME`.
+    /// junit, tap or libtest (the JSON of Rust's test harness). PATH is relative to the worker's directory. If it is a
+    /// directory, swarm reads all files *.xml in it. swarm reads the report after each run of the checks, and ignores
+    /// one that is older than the run. If a test of the baseline is missing or skipped later, the iteration does not
+    /// count until you run `swarm ralph approve NAME`.
     #[arg(hide_short_help = true, long, value_name = "FORMAT=PATH")]
     pub report: Vec<String>,
     #[command(flatten)]
@@ -110,9 +111,9 @@ pub struct RoomArgs {
     /// Held-out check: runs last, unknown to the agent (repeatable)
     ///
     /// A shell command that tests the work with cases that the agent cannot read. When all other gates hold, swarm
-    /// makes a fresh checkout of the work, copies the files of --hidden over the worker's directory in it, and runs
-    /// COMMAND there with `sh -c`. The iteration counts only if COMMAND exits with 0. The agent reads that the held-out
-    /// check failed, but neither the command nor its output. `swarm why` and `swarm report` name the file with the
+    /// makes a fresh checkout of the work, copies the files of --hidden into it, and runs COMMAND there with `sh -c`.
+    /// The iteration counts only if COMMAND exits with 0. The agent receives only the failure, without the command and
+    /// its output. `swarm why` and `swarm report` name the file with the
     /// output. Answers that only fit the visible checks, such as hard-coded results, do not pass. swarm refuses a
     /// program that cannot run, as for --check.
     #[arg(hide_short_help = true, long, value_name = "COMMAND", allow_hyphen_values = true)]
@@ -154,7 +155,7 @@ pub struct RoomArgs {
     /// program that cannot run, as for --check.
     #[arg(hide_short_help = true, long, value_name = "COMMAND", allow_hyphen_values = true)]
     pub setup: Vec<String>,
-    /// Files of the fix; the checks need it to pass (repeatable)
+    /// Files to fix; with the old ones, the checks must fail
     ///
     /// GLOB names the source files that the agent should repair, relative to the worker's directory; `**` matches
     /// subdirectories. When the checks pass, swarm makes a fresh checkout of the work, replaces the files of GLOB by
@@ -167,7 +168,7 @@ pub struct RoomArgs {
 
 /// Budgets.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Budgets (limits of a loop; none unless stated)")]
+#[command(next_help_heading = "Budgets (limits of a loop)")]
 pub struct BudgetArgs {
     /// Stop the loop after this time (90s, 10m, 8h)
     ///
@@ -175,7 +176,8 @@ pub struct BudgetArgs {
     /// A DURATION is a number of seconds, or has units, as in 90s, 10m, 8h or 1h30m. Every option with DURATION accepts
     /// these forms.
     ///
-    /// The time of checks counts. The time of a pause without an agent and of a suspended machine does not.
+    /// The time of checks counts. Time does not count while the loop is paused without an agent, or while the machine
+    /// is suspended.
     #[arg(long, value_name = "DURATION", value_parser = limit(parse_nonzero_duration))]
     pub max_time: Option<OptionLimit<u64>>,
     /// Stop once the total cost reaches USD
@@ -208,8 +210,8 @@ pub struct BudgetArgs {
     ///
     /// When PERCENT of the agent's context is used, a hook asks the agent to commit and stop. swarm ends the iteration
     /// at PERCENT + 15, or when the agent compacts its context, and starts the next. The iteration is not a failure.
-    /// This needs an agent with hooks (Claude Code, Codex). As with --max-time and --max-cost, none turns off the
-    /// default of the settings.
+    /// This needs an agent with hooks (Claude Code, Codex). The value `none` turns off the default
+    /// of the settings, as for --max-time and --max-cost.
     #[arg(hide_short_help = true, long, value_name = "PERCENT", value_parser = limit(whole(1..=100_u8)))]
     pub max_context: Option<OptionLimit<u8>>,
 }

@@ -17,7 +17,7 @@ swarm asks for no password, accepts no host key and copies no credential.
 
 A command runs on a host with --on HOST, or with HOST/NAME for a worker: swarm spawn --on gpu1 -- claude, swarm peek \
 gpu1/fix. Commands that read files of a project run only on this machine. attach, ui, doctor and daemon run on the \
-host itself, through ssh. The environment of a new worker is that of a login there, plus --env; prompt files are read \
+host itself, through ssh. A new worker has the environment of a command over ssh, plus --env; prompt files are read \
 here and sent as text. With --worktree, swarm pushes the current commit to a repository on the host and makes the \
 worktree there; swarm fetch brings the branch back. Ignored files go along if they match a line of .worktreeinclude, \
 which has the syntax of .gitignore: at most 64 MiB, and no links.
@@ -27,8 +27,8 @@ kill, clean, hold and release accept workers of several hosts, and act on one ho
 A host that does not answer is unreachable; its agents continue. A command for it fails with exit status 6.";
 
 pub(super) const HOST_AFTER: &str = "\
-Slurm: with slurm = true in its section, each worker of a host is a job, submitted with sbatch on the host of ssh, or on \
-this machine without ssh. See swarm-batch(7).";
+Slurm: with slurm = true in the section of a host, each of its workers is a Slurm job. swarm runs sbatch on the host \
+that ssh names, or on this machine if the section has no ssh. See swarm-batch(7).";
 
 pub(super) const FETCH_LONG: &str = "\
 Fetch the branch of a worker on a remote host into the repository of the current directory.

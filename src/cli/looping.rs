@@ -47,8 +47,7 @@ swarm watches the files that decide whether the work is done, so that an agent c
   - files named with --protect
   - the task file
 
-An iteration that changes a watched file does not count as done until the file is restored or you run `swarm ralph \
-approve NAME`. The loop continues meanwhile. Not watched, unless git tracks them or --protect names them without a wildcard: caches of \
+While a watched file is changed, no iteration counts as done; restore the file or run `swarm ralph approve NAME`. The loop continues meanwhile. Not watched, unless git tracks them or --protect names them without a wildcard: caches of \
 test runners and compiled files (__pycache__), files that git ignored before the loop, and files that the checks \
 write by themselves. `swarm why NAME` lists the watched files and, without --protect-tests, changed test files. \
 swarm-promises(7) names what swarm does not watch; name it with --protect. swarm-config(5) describes how to add a \
@@ -69,15 +68,15 @@ Words:
       be red, which means that they fail.
   canary
       A test that must fail. swarm adds it when all gates hold, runs the checks
-      again, and removes it. A check that still passes cannot fail, and the
-      iteration does not count.
+      again, and removes it. If a check still passes, it proves nothing, and
+      the iteration does not count.
   held-out check
       A check that the agent cannot read, with files that it cannot see.
 
 Background processes:
 When the agent ends, and again before the checks run, swarm ends every process that the agent left running, also \
-detached ones and jobs in swarm's tmux server. Processes that you started stay. `swarm report NAME` \
-lists what was ended.
+detached ones and jobs in swarm's tmux server. Processes that you started outside of swarm's tmux \
+server stay. `swarm report NAME` lists what was ended.
 
 Snapshots:
 In a git repository, swarm saves the files after each iteration as a commit under refs/swarm/, with untracked files, \
@@ -99,7 +98,7 @@ and the setting that turns hooks off.";
 const LOOP_EXAMPLES: &str = "\
 Examples:
   swarm loop 'make the tests pass' --check 'cargo test' -- \\
-      claude -p --dangerously-skip-permissions
+      claude -p --permission-mode acceptEdits
   swarm loop --spec spec.md --check 'make test' --worktree --max-cost 3 \\
       --max-time 30m -- claude -p --output-format json \\
       --permission-mode acceptEdits
@@ -114,15 +113,20 @@ fn loop_after() -> String {
          STOP_REASON is in the output of --format json. STATUS is that of swarm ls and swarm status; state.json has \
          other words (see swarm-state(5)). If several reasons apply at the end of an iteration, swarm reports the \
          first one in this table.\n\n{}\n\
-         A loop with the status paused or running has not ended; `swarm ralph resume` continues it. It also continues a \
-         loop that ended at a limit, once `swarm ralph set` has raised the limit. The maximum time counts while an agent \
-         or its checks run and during the waits after failures and outages, and neither while the loop is paused nor between its \
-         end and the resume. A loop pauses on \
-         Ctrl-C, on `swarm ralph pause`, when the daemon is stopped, after --no-progress iterations without progress \
-         (reason no_progress), when an iteration does not report the cost or tokens that a budget limits (reason \
-         budget_unseen), and when the held-out checks have failed --final-tries times (reason held_out), and when the program of a --setup or --final-check or the directory of --hidden cannot be used (reason cannot_check), and when a story of a task list fails its checks three times in a row at its review cap (reason story_stuck). With resume_after_shutdown in the settings (see swarm-config(5)), the next daemon resumes the \
-         loops that a stop of the daemon paused. When the loop pauses, the command exits with 1; after `swarm ralph pause`, it waits until the loop \
-         is resumed or ends. A second Ctrl-C ends the command at once with 130; the agent continues, and the loop pauses after it.\n\n{LOOP_EXAMPLES}",
+         A live or paused loop has not ended; `swarm ralph resume` continues a paused one. It also continues a loop that \
+         ended at a limit, once `swarm ralph set` has raised the limit. The time of --max-time counts while an agent or \
+         its checks run and during the waits after failures and outages. It does not count while the loop is paused, or \
+         between its end and the resume.\n\n\
+         A loop pauses on Ctrl-C, on `swarm ralph pause` and when the daemon is stopped, and with these reasons:\n  \
+           no_progress    --no-progress iterations in a row changed nothing\n  \
+           budget_unseen  an iteration did not report the cost or the tokens of a budget\n  \
+           held_out       the held-out checks failed --final-tries times\n  \
+           cannot_check   a program of --setup or --final-check, or --hidden, is unusable\n  \
+           story_stuck    a story at its review cap failed its checks three times\n\n\
+         With resume_after_shutdown in the settings (see swarm-config(5)), the next daemon resumes the loops that a stop \
+         of the daemon paused. When the loop pauses, the command exits with 1, except after `swarm ralph pause`: then \
+         the command waits until the loop is resumed or ends. A second Ctrl-C ends the command at once with 130; the \
+         agent continues, and the loop pauses after it.\n\n{LOOP_EXAMPLES}",
         ends::table()
     )
 }
@@ -206,7 +210,7 @@ pub struct Loop {
     pub inactivity_timeout: Option<u64>,
     /// Your time to answer the agent's question; 0: no limit [default: 10m]
     ///
-    /// Answer with `swarm attach` or `swarm send`. If nobody answers in time, the iteration fails.
+    /// Answer with `swarm answer`, `swarm attach` or `swarm send`. If nobody answers in time, the iteration fails.
     #[arg(hide_short_help = true, long, value_name = "DURATION", value_parser = parse_duration)]
     pub question_timeout: Option<u64>,
     /// Window size, 20x5 to 1000x500 [default: 200x50]
@@ -228,7 +232,7 @@ pub struct Loop {
     /// Agent command [default: of --agent, or else of the settings]
     ///
     /// swarm runs the first that is set: COMMAND, the command of --agent, that of `agent` under `[ralph_loop]` in the
-    /// settings, `command` there.
+    /// settings, the top-level `command`.
     #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     pub cmd: Vec<String>,
 }

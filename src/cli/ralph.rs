@@ -17,7 +17,7 @@ pub(super) const RALPH_LONG: &str = "\
 Manage loops.
 
 `swarm spawn --ralph` and `swarm loop` start a loop. Each iteration starts the agent again with a fresh context and \
-the current prompt file. Iterations share nothing except the files in the working directory. The loop ends when all \
+the current prompt file. With spawn --ralph, iterations share only the files in the worker's directory. The loop ends when all \
 its gates hold (a done pattern is one), when its iterations or another budget are used up, after five failures in a \
 row (--max-failures), or when you kill it.
 
@@ -36,9 +36,12 @@ five minutes, before the next iteration. The fifth failure in a row ends the loo
 none succeeded, the loop fails. `swarm why NAME` shows the reason and the agent's last output.
 
 Task lists:
-`swarm spawn --ralph --ralph-dir DIR` works through the stories of DIR/tasks.json. Each iteration works on one story: it \
-fixes a story with changes requested by a review, else it reviews a story that waits for a review, else it implements \
-the open story with the lowest priority number whose dependencies are approved. The file .ralph-active in the worker's \
+`swarm spawn --ralph --ralph-dir DIR` works through the stories of DIR/tasks.json. Each iteration works on one story, the \
+first that exists of these:\n  \
+  1. a story for which a review requested changes: the agent fixes it\n  \
+  2. a story that waits for a review: the agent reviews it\n  \
+  3. the open story with the lowest priority number whose dependencies are\n     approved: the agent implements it\n\n\
+The file .ralph-active in the worker's \
 directory has the mode and the story. It exists while the loop is live.
 
 After each iteration, swarm compares the list with its own copy. Only a review can approve a story. swarm undoes every \
@@ -50,9 +53,10 @@ the loop is paused, you may edit every file.
 
 The commands in the field checks of a story must exit with 0 before a review can approve it. swarm runs them, and those \
 of all stories once every story is approved. swarm does not run the verifyCommands of the list: they are for the agent. \
-If all stories are approved and a gate such as --check does not hold, the story that was approved last goes back with the \
-output. That also holds for a list that is approved when the loop starts: swarm first runs the gates without an agent. If that happens three times in a row to a story that has reached its review cap, the loop pauses, since a person \
-has to decide. An agent that exits with 0 but prints and changes nothing is started again, up to three times in a row without \
+If all stories are approved and a gate such as --check does not hold, swarm returns the story that was approved last \
+to the agent, with the output. If the list is approved when the loop starts, swarm first runs the gates without an \
+agent. If the gates fail three times in a row for a story at its review cap, the loop pauses, since a person has to \
+decide. An agent that exits with 0 but prints and changes nothing is started again, up to three times in a row without \
 using an iteration.
 
 With hooks (Claude Code, Codex), the agent cannot end its turn while the list is not valid, a change is not permitted, \
@@ -121,15 +125,15 @@ Examples:
         Existing files stay as they are. Iteration 0 stands for the files before the first iteration. The last line of \
         the output is the path of the new worktree.")]
     Restore(RalphRestore),
-    /// Accept changes to check scripts
-    #[command(long_about = "Accept changes to check scripts and protected files.\n\n\
+    /// Accept changes to watched files and tests
+    #[command(long_about = "Accept changes to watched files and tests.\n\n\
         An iteration does not count as done while a watched file is changed: a script, program or configuration file that a check \
-        uses, a file named with --protect, a test file with --protect-tests, or the loop's task file (swarm loop --help lists them all). Look at the change \
+        uses, a file named with --protect, a test file with --protect-tests, or the loop's task file (swarm loop --help lists them all). The same holds while existing tests are changed, missing or skipped. Look at the change \
         (swarm ralph diff NAME), and accept it with this command if it is right.\n\n\
         An agent cannot approve its own work: not from its pane, not from a check or a process that it left running, and \
         not through a worker that it spawned. swarm also refuses the command in a window that you opened inside swarm's \
-        tmux (for example while attached); use another terminal. The same rules apply to ralph set, ralph resume, respawn \
-        and spawn --replace.")]
+        tmux (for example while attached); use another terminal. The same rules apply to hold, release, ralph set, ralph \
+        resume, respawn and spawn --replace.")]
     Approve(WorkerPage),
     /// Check, list, import and export task lists
     #[command(subcommand, long_about = ralph_tasks::TASKS_LONG)]
@@ -206,7 +210,7 @@ pub struct RalphClean {
     /// This includes earlier loops of a name whose current loop is live.
     #[arg(long)]
     pub all: bool,
-    /// Delete snapshots even if no branch has the last one's files
+    /// Delete snapshots even if no branch has their files
     #[arg(long)]
     pub discard: bool,
     /// Output format

@@ -13,9 +13,9 @@ full disk, swarm refuses to resume, because it could not save the change.\n\n\
 A loop that ended at a limit (iterations, time, cost, tokens or failures) continues with its count, its \
 baseline, its snapshots, its worktree and its environment. Raise the limit first with swarm ralph set. Cost, \
 tokens, failures and time used so far count; the time between the end and the resume does not. --all \
-includes loops that a stop of the daemon paused, but not these. To start any finished loop again from its \
-first iteration, use swarm respawn.\n\n\
---all --now also lifts the parks of all accounts (swarm quota) until their resets, and resumes the loops that wait \
+includes loops that a stop of the daemon paused, but not loops that ended at a limit. To start any finished loop again \
+from its first iteration, use swarm respawn.\n\n\
+--all --now also ignores park_at for all accounts (swarm quota) until their resets, and resumes the loops that wait \
 for another outage.\n\n\
 --env sets a variable for the agent's next runs. --env ANTHROPIC_API_KEY copies the value from your \
 environment, so that no process list shows it.";

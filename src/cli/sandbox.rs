@@ -17,7 +17,8 @@ pub struct SandboxArgs {
     ///
     /// The agent and the checks run in the sandbox.
     ///
-    /// They can write the working tree, their own temporary files and caches, and of git's directory what commits need.
+    /// They can write the working tree, their own temporary files and caches, and the parts of git's directory that
+    /// commits need.
     /// Your home directory, keys, sockets and other processes are hidden. bwrap is bubblewrap, and docker is a virtual
     /// machine of Docker Desktop, in which all of git's directory can be written. --sandbox without a value means
     /// docker. The default is that of the settings, then auto with --ralph-dir, otherwise none. swarm-sandbox(7)
@@ -72,5 +73,5 @@ const KINDS: [Choice<SandboxWish>; 4] = [
 const NETS: [Choice<SandboxNet>; 3] = [
     (SandboxNet::On, "on", "The network of this machine"),
     (SandboxNet::Off, "off", "Only the sandbox's own loopback"),
-    (SandboxNet::Allow, "allow", "The same, and allowed hosts through a proxy"),
+    (SandboxNet::Allow, "allow", "Only the loopback, and allowed hosts through a proxy"),
 ];

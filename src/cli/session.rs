@@ -72,7 +72,7 @@ pub struct SessionStart {
     /// Require <promise>TOKEN</promise> to finish [default: DONE]
     #[arg(long, visible_alias = "promise", value_name = "TOKEN", value_parser = Promise::new)]
     pub completion_promise: Option<Promise>,
-    /// Tool calls required for a promise to count [default: 1]
+    /// Tool calls for a promise [default: 1; with --do-it 0]
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = whole(0..=u64::MAX))]
     pub min_tool_calls: Option<u64>,
     /// Response to a promise with fewer tool calls [default: reject]

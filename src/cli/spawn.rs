@@ -22,8 +22,8 @@ Start an agent in its own tmux window and supervise it.
 The command returns as soon as the agent runs. `swarm attach NAME` shows the agent.
 
 With --ralph, swarm runs the agent in a loop. The command then prints the loop's progress until the loop ends, and \
-exits with its result. Use --ralph with a prompt file of your own; without gates, swarm passes it to the agent \
-unchanged. Use `swarm loop` with a task and checks; swarm then writes the prompt.";
+exits with its result. Use --ralph with a prompt file of your own; without --check and --promise, \
+swarm passes it to the agent unchanged. Use `swarm loop` with a task and checks; swarm then writes the prompt.";
 
 const SPAWN_AFTER: &str = "\
 Loops:
@@ -38,8 +38,8 @@ Closing the terminal does not end the loop. Ctrl-C pauses it: swarm lets the cur
 further iteration, and the command exits with 1. A second Ctrl-C ends the command at once (exit status 130); the \
 agent continues, and the loop pauses after it.
 
-With --detach, the command returns when the first agent runs. With --check or --promise, it returns earlier, because \
-swarm first runs the checks to see which of them fail already (the baseline). `swarm why NAME` shows whether the \
+With --detach, the command returns when the first agent runs. With gates, it returns earlier, before \
+the baseline: the run of the checks that shows which of them fail already. `swarm why NAME` shows whether the \
 agent started.
 
 Parallel stories:
@@ -88,7 +88,7 @@ Resource caps:
 defaults are those under [limits] in the settings. swarm puts the agent into a cgroup of its own: in a scope of the \
 systemd manager, or else below a cgroup that swarm may write. Where neither is possible, --memory becomes a resource \
 limit (RLIMIT_DATA), which holds for each process by itself, and --cpus and --pids are not enforced. `swarm status` \
-shows which mechanism is in force, and the command warns about a cap that is not.
+shows the mechanism, and the command warns about a cap that is not enforced.
 
 If the memory of a run reaches the cap, the kernel kills its largest process. If that is the agent, the run ends with \
 the reason `out of memory (200 MiB)`; in a loop, the iteration fails with it. If it is another process, the agent \
@@ -258,7 +258,7 @@ pub struct LoopArgs {
     pub inactivity_timeout: Option<u64>,
     /// Your time to answer the agent's question; 0: no limit [default: 10m]
     ///
-    /// Answer with `swarm attach` or `swarm send`. If nobody answers in time, the iteration fails.
+    /// Answer with `swarm answer`, `swarm attach` or `swarm send`. If nobody answers in time, the iteration fails.
     #[arg(hide_short_help = true, long, value_name = "DURATION", requires = "ralph", value_parser = parse_duration)]
     pub question_timeout: Option<u64>,
     /// Also print the agent's output
@@ -287,8 +287,8 @@ pub(crate) struct WorktreeArgs {
 pub struct CapArgs {
     /// Maximum memory of all processes, such as 200M or 8G
     ///
-    /// K, M, G and T are powers of 1024. The caps do not hold for the checks. For each cap, none turns off the default
-    /// of the settings.
+    /// K, M, G and T are powers of 1024. The caps do not hold for the checks. The value `none` turns off the default
+    /// of the settings, for each cap.
     #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = limit(parse_memory))]
     pub memory: Option<OptionLimit<u64>>,
     /// Maximum CPU time of all processes, in CPUs, such as 1.5

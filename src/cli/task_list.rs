@@ -27,9 +27,8 @@ pub struct TaskListArgs {
     /// Maximum reviews of a story [default: 5]
     ///
     /// The last review approves the story if the story's checks pass. If this review requests changes, swarm turns that
-    /// into an approval and puts [AUTO-APPROVED AT CAP] before the concerns in reviewFeedback. If its checks or the
-    /// gates of the loop fail three times in a row after such an approval, the loop pauses, since a person has to
-    /// decide.
+    /// into an approval and puts [AUTO-APPROVED AT CAP] before the concerns in reviewFeedback. If the story's
+    /// checks or the loop's gates then fail three times in a row, the loop pauses, since a person has to decide.
     #[arg(hide_short_help = true, long, value_name = "N", requires = "ralph_dir", conflicts_with = "skip_review", value_parser = whole(1..=1000_u32))]
     pub review_cap: Option<u32>,
     /// Command of another agent that reviews stories

@@ -37,8 +37,7 @@ terminal queues it; the command then prints a warning and exits with 0.
 swarm does not send control characters and escape sequences, and warns about them. Line ends and tabs are sent; with \
 --keys, tabs are not.
 
-Put options before the text. swarm sends everything from the first word of the text on literally. --help after NAME \
-is text too.";
+Put options before NAME. Everything after NAME is sent literally, including --help.";
 
 pub(super) const KILL_LONG: &str = "\
 Stop workers and all their processes.
@@ -286,7 +285,7 @@ pub struct Kill {
     /// Worker names
     #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
     pub names: Vec<WorkerName>,
-    /// Stop every live worker (see swarm ls --help)
+    /// Stop every live worker and paused loop
     #[arg(long)]
     pub all: bool,
     /// Also remove worktrees, unless work would be lost
