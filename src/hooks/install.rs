@@ -13,6 +13,7 @@ use swarm_state::hook::HookEvent;
 
 use super::file::{self, FileChange};
 use super::merge::{self, InstalledHook};
+use super::passed;
 use crate::cli::{HookAgent, HookScope};
 use crate::error::{Error, Result};
 use crate::paths::{self, Paths};
@@ -87,9 +88,7 @@ pub fn needed(agent: HookAgent) -> &'static [HookEvent] {
             HookEvent::Stop,
             HookEvent::StopFailure,
         ],
-        HookAgent::Codex => {
-            &[HookEvent::SessionStart, HookEvent::UserPromptSubmit, HookEvent::PostToolUse, HookEvent::Stop]
-        }
+        HookAgent::Codex => &passed::CODEX,
     }
 }
 
