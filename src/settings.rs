@@ -287,7 +287,6 @@ impl Settings {
 /// A key, its default as in TOML (empty: none), and how its value is read into its field.
 type Key<T> = (&'static str, &'static str, fn(&mut T, &SettingEntry<'_>) -> Result<(), Fault>);
 
-/// The keys of `[tmux]`.
 const TMUX_KEYS: &[Key<TmuxSettings>] = &[
     ("size", "\"200x50\"", |to, entry| {
         let size = size(&entry.text()?).ok_or_else(|| entry.must_be(SIZE));
@@ -296,7 +295,6 @@ const TMUX_KEYS: &[Key<TmuxSettings>] = &[
     ("source", "", |to, entry| set(&mut to.source, entry.path())),
 ];
 
-/// The keys of `[limits]`.
 const LIMIT_KEYS: &[Key<Caps>] = &[
     ("memory", "", |to, entry| set(&mut to.memory, entry.memory())),
     ("cpus", "", |to, entry| set(&mut to.cpu_percent, entry.cpus())),
@@ -304,7 +302,6 @@ const LIMIT_KEYS: &[Key<Caps>] = &[
     ("pressure", "", |to, entry| set(&mut to.pressure, entry.count_to(100))),
 ];
 
-/// The keys of `[daemon]`.
 const DAEMON_KEYS: &[Key<DaemonSettings>] =
     &[("resume_after_shutdown", "false", |to, entry| set(&mut to.resume_after_shutdown, entry.flag()))];
 

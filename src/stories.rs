@@ -68,7 +68,6 @@ fn run(out: Out) -> CommandResult {
 struct Coordinator {
     out: Out,
     paths: Paths,
-    /// Its worker.
     name: WorkerName,
     /// The worktree of the integration branch.
     tree: PathBuf,

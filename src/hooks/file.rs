@@ -48,7 +48,6 @@ pub enum FileChange {
 /// The data to restore a file that swarm has changed.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Backup {
-    /// The path of the file.
     file: PathBuf,
     /// swarm created the file.
     created: bool,
@@ -60,7 +59,6 @@ struct Backup {
     written: String,
 }
 
-/// The content of a file.
 #[derive(Debug)]
 struct FileContent {
     text: String,

@@ -50,7 +50,6 @@ const FILES: &[(&str, &str)] = files![
     "do-it/skills/loop-runner/scripts/PROMPT.md",
 ];
 
-/// The plugin for opencode.
 const OPENCODE: &str = include_str!("../../scripts/opencode-plugin/swarm.js");
 
 /// The line in it that names the program.
