@@ -43,17 +43,11 @@ pub enum HookState {
     Unreadable,
 }
 
-impl HookState {
-    /// The word in tables.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Installed => "installed",
-            Self::Partial => "partial",
-            Self::Absent => "absent",
-            Self::Unreadable => "unreadable",
-        }
-    }
-}
+swarm_state::word_table!(
+    HookState,
+    word,
+    [(Installed, "installed"), (Partial, "partial"), (Absent, "absent"), (Unreadable, "unreadable")]
+);
 
 /// The state of a file, as `swarm hooks status` prints it.
 #[derive(Clone, Debug, Serialize)]

@@ -39,19 +39,9 @@ pub enum NotifyClass {
     Fleet,
 }
 
+crate::word_table!(NotifyClass, word, [(NeedsYou, "needs_you"), (Ended, "ended"), (Fleet, "fleet")]);
+
 impl NotifyClass {
-    /// All classes, the most urgent one first.
-    pub const ALL: [Self; 3] = [Self::NeedsYou, Self::Ended, Self::Fleet];
-
-    /// The word of the class in settings and JSON.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::NeedsYou => "needs_you",
-            Self::Ended => "ended",
-            Self::Fleet => "fleet",
-        }
-    }
-
     /// The class of a worker's state; `None` for a state that is not announced.
     pub fn of(state: &WorkerState) -> Option<Self> {
         let cause = state.cause.as_ref();

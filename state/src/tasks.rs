@@ -53,16 +53,11 @@ pub enum IterationMode {
     ReviewFix,
 }
 
-impl IterationMode {
-    /// The word in `.ralph-active`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Implement => "implement",
-            Self::Review => "review",
-            Self::ReviewFix => "review-fix",
-        }
-    }
-}
+crate::word_table!(
+    IterationMode,
+    word,
+    [(Implement, "implement"), (Review, "review"), (ReviewFix, "review-fix")]
+);
 
 impl fmt::Display for IterationMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
