@@ -138,7 +138,7 @@ where
             env: agent::environment().into(),
             sandbox: None,
             gates,
-            profile: swarm_state::profiles::Profile::default(),
+            profile: swarm_state::profiles::Profile::generic(),
             shows_text: false,
             task_file,
         };
