@@ -42,10 +42,11 @@ pub const APPROVED_AT_CAP: &str = "[AUTO-APPROVED AT CAP]";
 pub const REVIEW_CAP: u64 = 5;
 
 /// The kind of work of an iteration (§6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IterationMode {
     /// Implement a new story.
+    #[default]
     Implement,
     /// Review a story that an earlier iteration implemented.
     Review,
