@@ -13,7 +13,7 @@ use swarm_state::model::{Run, WorkerName};
 
 use directories::BaseDirs;
 
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, failed};
 use crate::file_system;
 
 /// The longest path of a Unix socket, in bytes, without the closing NUL.
@@ -47,8 +47,7 @@ impl Paths {
             Some(dir) => ("SWARM_DIR ", PathBuf::from(dir)),
             None => ("", default_root(&home()?)?),
         };
-        let root = std::path::absolute(&root)
-            .map_err(|e| Error::system(format!("cannot find '{}'", root.display()), e))?;
+        let root = std::path::absolute(&root).map_err(|e| failed("find", &root, e))?;
         let paths = Self::new(root);
         if let Some(file) = file_in_the_way(&paths.root) {
             let below = if file == paths.root {

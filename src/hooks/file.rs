@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 
 use super::layout;
 use super::merge::{self, ShapeError};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, failed};
 use crate::files;
 use crate::paths::{Paths, private_dir};
 
@@ -283,10 +283,6 @@ pub(super) fn hash(bytes: &[u8]) -> String {
 pub(super) fn not_ours_to_change(file: &Path, what: &str) -> Error {
     let text = format!("'{}' was not changed: {what}", file.display());
     Error::invalid(text).hint("fix the file, or add the hooks yourself")
-}
-
-pub(super) fn failed(verb: &str, path: &Path, cause: impl std::fmt::Display) -> Error {
-    Error::system(format!("cannot {verb} '{}'", path.display()), cause)
 }
 
 #[cfg(test)]
