@@ -44,7 +44,7 @@ pub enum HookState {
 }
 
 swarm_state::word_table!(
-    HookState,
+    pub HookState,
     word,
     [(Installed, "installed"), (Partial, "partial"), (Absent, "absent"), (Unreadable, "unreadable")]
 );

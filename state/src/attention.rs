@@ -25,7 +25,7 @@ pub enum Attention {
 }
 
 crate::word_table!(
-    Attention,
+    pub Attention,
     title,
     [
         (NeedsYou, "needs you"),

@@ -78,7 +78,7 @@ pub enum CapMechanism {
 }
 
 crate::word_table!(
-    CapMechanism,
+    pub CapMechanism,
     text,
     [
         (SystemdScope, "systemd scope"),

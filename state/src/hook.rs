@@ -42,7 +42,7 @@ pub enum HookEvent {
 }
 
 crate::word_table!(
-    HookEvent,
+    pub HookEvent,
     word,
     of,
     [

@@ -204,7 +204,7 @@ pub enum PromptVia {
     Paste,
 }
 
-crate::word_table!(PromptVia, as_str, [(Auto, "auto"), (Stdin, "stdin"), (Arg, "arg"), (Paste, "paste")]);
+crate::word_table!(pub PromptVia, as_str, [(Auto, "auto"), (Stdin, "stdin"), (Arg, "arg"), (Paste, "paste")]);
 
 /// Seconds that a question may stay unanswered in mid-work when nobody sets another limit.
 pub const QUESTION_TIMEOUT_SECONDS: u64 = 600;
@@ -238,7 +238,7 @@ pub enum RestartWhen {
 }
 
 crate::word_table!(
-    RestartWhen,
+    pub RestartWhen,
     as_str,
     [(OnFailure, "on-failure"), (OnAbnormal, "on-abnormal"), (Always, "always")]
 );

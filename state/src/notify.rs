@@ -39,7 +39,7 @@ pub enum NotifyClass {
     Fleet,
 }
 
-crate::word_table!(NotifyClass, word, [(NeedsYou, "needs_you"), (Ended, "ended"), (Fleet, "fleet")]);
+crate::word_table!(pub NotifyClass, word, [(NeedsYou, "needs_you"), (Ended, "ended"), (Fleet, "fleet")]);
 
 impl NotifyClass {
     /// The class of a worker's state; `None` for a state that is not announced.

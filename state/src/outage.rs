@@ -102,7 +102,7 @@ pub fn common() -> Vec<Wording> {
 }
 
 crate::word_table!(
-    OutageKind,
+    pub OutageKind,
     word,
     of,
     [(Limit, "limit"), (Overload, "overload"), (Login, "login"), (Forbidden, "forbidden")]

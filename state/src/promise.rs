@@ -111,7 +111,7 @@ pub enum OnNoWork {
     Accept,
 }
 
-crate::word_table!(OnNoWork, word, of, [(Reject, "reject"), (Warn, "warn"), (Accept, "accept")]);
+crate::word_table!(pub OnNoWork, word, of, [(Reject, "reject"), (Warn, "warn"), (Accept, "accept")]);
 
 /// The work of an agent, as far as swarm can see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -147,7 +147,7 @@ pub enum Source {
     Screen,
 }
 
-crate::word_table!(Source, word, [(Transcript, "transcript"), (Result, "result"), (Screen, "screen")]);
+crate::word_table!(pub Source, word, [(Transcript, "transcript"), (Result, "result"), (Screen, "screen")]);
 
 /// The outcome of the promise at the end of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

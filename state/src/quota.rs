@@ -43,7 +43,7 @@ pub enum QuotaAgent {
     Codex,
 }
 
-crate::word_table!(QuotaAgent, word, [(Claude, "claude"), (Codex, "codex")]);
+crate::word_table!(pub QuotaAgent, word, [(Claude, "claude"), (Codex, "codex")]);
 
 impl QuotaAgent {
     /// The agent of a profile; `None` for one that reports no limits.

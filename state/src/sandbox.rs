@@ -21,7 +21,7 @@ pub enum SandboxKind {
     Docker,
 }
 
-crate::word_table!(SandboxKind, as_str, [(Bwrap, "bwrap"), (Docker, "docker")]);
+crate::word_table!(pub SandboxKind, as_str, [(Bwrap, "bwrap"), (Docker, "docker")]);
 
 /// The sandbox that the user requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub enum SandboxWish {
 }
 
 crate::word_table!(
-    SandboxWish,
+    pub SandboxWish,
     as_str,
     of,
     [(Docker, "docker"), (Bwrap, "bwrap"), (None, "none"), (Auto, "auto")]
@@ -56,7 +56,7 @@ pub enum SandboxNet {
     Allow,
 }
 
-crate::word_table!(SandboxNet, as_str, of, [(On, "on"), (Off, "off"), (Allow, "allow")]);
+crate::word_table!(pub SandboxNet, as_str, of, [(On, "on"), (Off, "off"), (Allow, "allow")]);
 
 /// The sandbox that a worker was spawned with. All paths are absolute and without symbolic links.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -55,7 +55,7 @@ pub enum IterationMode {
 }
 
 crate::word_table!(
-    IterationMode,
+    pub IterationMode,
     word,
     [(Implement, "implement"), (Review, "review"), (ReviewFix, "review-fix")]
 );

@@ -4,25 +4,25 @@
 /// if a second function is named, the one that finds the value of a word.
 #[macro_export]
 macro_rules! word_table {
-    ($type:ident, $word:ident, [$(($value:ident, $text:literal)),+ $(,)?]) => {
+    ($vis:vis $type:ident, $word:ident, [$(($value:ident, $text:literal)),+ $(,)?]) => {
         impl $type {
             /// All values, in order.
-            pub const ALL: [Self; [$($text),+].len()] = [$(Self::$value),+];
+            $vis const ALL: [Self; [$($text),+].len()] = [$(Self::$value),+];
 
             /// The word for options, files and messages.
-            pub fn $word(self) -> &'static str {
+            $vis fn $word(self) -> &'static str {
                 match self {
                     $(Self::$value => $text),+
                 }
             }
         }
     };
-    ($type:ident, $word:ident, $of:ident, $rows:tt) => {
-        $crate::word_table!($type, $word, $rows);
+    ($vis:vis $type:ident, $word:ident, $of:ident, $rows:tt) => {
+        $crate::word_table!($vis $type, $word, $rows);
 
         impl $type {
             /// The value with this word.
-            pub fn $of(word: &str) -> Option<Self> {
+            $vis fn $of(word: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|value| value.$word() == word)
             }
         }

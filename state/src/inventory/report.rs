@@ -33,7 +33,7 @@ pub enum ReportError {
     Xml(String),
 }
 
-crate::word_table!(ReportFormat, word, of_word, [(Junit, "junit"), (Tap, "tap"), (Libtest, "libtest")]);
+crate::word_table!(pub ReportFormat, word, of_word, [(Junit, "junit"), (Tap, "tap"), (Libtest, "libtest")]);
 
 impl ReportFormat {
     /// All of them, for messages.

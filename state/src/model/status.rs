@@ -31,7 +31,7 @@ pub enum Status {
 }
 
 crate::word_table!(
-    Status,
+    pub Status,
     as_str,
     [
         (Starting, "starting"),
@@ -88,7 +88,7 @@ pub enum LoopStatus {
 }
 
 crate::word_table!(
-    LoopStatus,
+    pub LoopStatus,
     as_str,
     [(Running, "running"), (Paused, "paused"), (Stopped, "stopped"), (Failed, "failed")]
 );

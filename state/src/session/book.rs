@@ -155,7 +155,7 @@ pub enum PromiseFound {
 }
 
 crate::word_table!(
-    PromiseFound,
+    pub PromiseFound,
     word,
     [
         (Found, "found"),

@@ -103,7 +103,7 @@ impl Ready {
     }
 }
 
-crate::word_table!(ProjectType, word, of, [(Software, "software"), (Generic, "generic")]);
+crate::word_table!(pub ProjectType, word, of, [(Software, "software"), (Generic, "generic")]);
 
 impl ProjectType {
     /// The branch that `_meta.json` names for a software project, for the caller to look up; `None` when there is none.

@@ -77,7 +77,7 @@ pub enum SessionKind {
     DoIt,
 }
 
-crate::word_table!(SessionKind, word, of, [(Ralph, "ralph"), (Ulw, "ulw"), (DoIt, "do-it")]);
+crate::word_table!(pub SessionKind, word, of, [(Ralph, "ralph"), (Ulw, "ulw"), (DoIt, "do-it")]);
 
 impl SessionKind {
     /// Default number of tool calls that a promise requires.
@@ -239,7 +239,7 @@ pub enum SessionStatus {
 }
 
 crate::word_table!(
-    SessionStatus,
+    pub SessionStatus,
     word,
     [
         (PromiseAccepted, "PROMISE_ACCEPTED"),

@@ -18,7 +18,7 @@ pub enum ReviewStatus {
 }
 
 crate::word_table!(
-    ReviewStatus,
+    pub ReviewStatus,
     word,
     of_word,
     [(NeedsReview, "needs_review"), (ChangesRequested, "changes_requested"), (Approved, "approved")]

@@ -27,7 +27,7 @@ pub enum ImportFormat {
 }
 
 crate::word_table!(
-    ImportFormat,
+    pub ImportFormat,
     name,
     [
         (Prd, "prd.json"),
