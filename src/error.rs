@@ -3,6 +3,7 @@
 //! The code decides the exit status and travels on the wire. `main` alone prints errors and exits.
 
 use std::fmt;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use swarm_state::gates::GatesError;
@@ -119,6 +120,11 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Makes the [`ErrorCode::System`] error "cannot VERB 'PATH': CAUSE".
+pub(crate) fn failed(verb: &str, path: &Path, cause: impl fmt::Display) -> Error {
+    Error::system(format!("cannot {verb} '{}'", path.display()), cause)
+}
 
 /// Returns the message with the hint in parentheses, for a log line.
 pub(crate) fn sentence(error: &Error) -> String {

@@ -41,7 +41,6 @@ pub(crate) fn own_job() -> Option<BatchJob> {
     Some(BatchJob { id, restarts: restarts.unwrap_or(0) })
 }
 
-/// This process as an owner.
 pub(crate) fn this_process() -> DirectoryOwner {
     DirectoryOwner { pid: std::process::id(), machine: Some(here().clone()), job: own_job(), left: None }
 }

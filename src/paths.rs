@@ -13,7 +13,7 @@ use swarm_state::model::{Run, WorkerName};
 
 use directories::BaseDirs;
 
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, failed};
 use crate::file_system;
 
 /// The longest path of a Unix socket, in bytes, without the closing NUL.
@@ -47,8 +47,7 @@ impl Paths {
             Some(dir) => ("SWARM_DIR ", PathBuf::from(dir)),
             None => ("", default_root(&home()?)?),
         };
-        let root = std::path::absolute(&root)
-            .map_err(|e| Error::system(format!("cannot find '{}'", root.display()), e))?;
+        let root = std::path::absolute(&root).map_err(|e| failed("find", &root, e))?;
         let paths = Self::new(root);
         if let Some(file) = file_in_the_way(&paths.root) {
             let below = if file == paths.root {
@@ -79,81 +78,6 @@ impl Paths {
         &self.root
     }
 
-    /// The generated configuration of swarm's own tmux server.
-    pub fn tmux_conf(&self) -> PathBuf {
-        self.root.join("tmux.conf")
-    }
-
-    /// The file that the daemon locks as long as it runs.
-    pub fn lock(&self) -> PathBuf {
-        self.root.join("daemon.lock")
-    }
-
-    /// The daemons of another release that a client has reported.
-    pub fn release_notice(&self) -> PathBuf {
-        self.root.join("release-notice")
-    }
-
-    /// The states of workers that were announced.
-    pub fn notified(&self) -> PathBuf {
-        self.root.join("notified.json")
-    }
-
-    /// The time of the last morning view.
-    pub fn looked(&self) -> PathBuf {
-        self.root.join("looked.json")
-    }
-
-    /// The used parts of the usage limits of accounts.
-    pub fn quota(&self) -> PathBuf {
-        self.root.join("quota.json")
-    }
-
-    /// The key that signs the daemon's own files.
-    pub fn signing_key(&self) -> PathBuf {
-        self.root.join("signing-key")
-    }
-
-    /// The daemon's log.
-    pub fn daemon_log(&self) -> PathBuf {
-        self.root.join("daemon.log")
-    }
-
-    /// The event log.
-    pub fn event_log(&self) -> PathBuf {
-        self.root.join("events.jsonl")
-    }
-
-    /// An empty file that exists while events could not be written to the log.
-    pub fn events_unwritten(&self) -> PathBuf {
-        self.root.join("events.unwritten")
-    }
-
-    /// The predecessor's list of workers; read, never written.
-    pub fn legacy_state(&self) -> PathBuf {
-        self.root.join("state.json")
-    }
-
-    /// The entries of that list that are finished for this swarm.
-    pub fn legacy_over(&self) -> PathBuf {
-        self.root.join("state.over.json")
-    }
-
-    /// The directories of the workers on Slurm hosts.
-    pub fn slurm_dir(&self) -> PathBuf {
-        self.root.join("slurm")
-    }
-
-    /// The state of session loops.
-    pub fn sessions_dir(&self) -> PathBuf {
-        self.root.join("sessions")
-    }
-
-    /// The directory of the workers' records.
-    pub fn workers_dir(&self) -> PathBuf {
-        self.root.join("workers")
-    }
-
     /// A worker's record.
     pub fn worker_file(&self, name: &WorkerName) -> PathBuf {
         self.workers_dir().join(format!("{name}.json"))
@@ -163,16 +87,6 @@ impl Paths {
     /// `paused-by-shutdown` or `paused-without-progress`.
     pub fn mark(&self, name: &WorkerName, word: &str) -> PathBuf {
         self.workers_dir().join(format!("{name}.{word}"))
-    }
-
-    /// The originals of agents' settings files that swarm changed.
-    pub fn hooks_dir(&self) -> PathBuf {
-        self.root.join("hooks")
-    }
-
-    /// The directory of all loops.
-    pub fn ralph_root(&self) -> PathBuf {
-        self.root.join("ralph")
     }
 
     /// The directory of a loop.
@@ -195,11 +109,6 @@ impl Paths {
         self.ralph_dir(name).join("iterations").join(format!("{iteration:04}"))
     }
 
-    /// The directory of the workers' logs.
-    pub fn logs_dir(&self) -> PathBuf {
-        self.root.join("logs")
-    }
-
     /// A worker's output, run by run.
     pub fn worker_log(&self, name: &WorkerName) -> PathBuf {
         self.logs_dir().join(format!("{name}.log"))
@@ -208,11 +117,6 @@ impl Paths {
     /// A worker's complete raw output (`--record`).
     pub fn record_file(&self, name: &WorkerName) -> PathBuf {
         self.logs_dir().join(format!("{name}.raw"))
-    }
-
-    /// The directory of all runs.
-    pub fn runs_dir(&self) -> PathBuf {
-        self.root.join("runs")
     }
 
     /// The environment, prompt and exit status of one run, while it lives.
@@ -225,16 +129,6 @@ impl Paths {
         self.helper_dir().join("swarm")
     }
 
-    /// The directory of that copy.
-    pub fn helper_dir(&self) -> PathBuf {
-        self.root.join("bin")
-    }
-
-    /// `repos/`: the repositories of code that other machines sent, and the worktrees made from them.
-    pub fn sent_code_dir(&self) -> PathBuf {
-        self.root.join("repos")
-    }
-
     /// The user's settings: `swarm/config.toml` in `XDG_CONFIG_HOME` or `~/.config`, on every platform. Without a
     /// home directory, `config.toml` in the root.
     pub fn user_config(&self) -> PathBuf {
@@ -244,6 +138,63 @@ impl Paths {
             None => self.root.join("config.toml"),
         }
     }
+}
+
+/// Defines the files and directories in swarm's directory.
+macro_rules! places {
+    ($($(#[$doc:meta])+ $name:ident: $place:literal,)+) => {
+        impl Paths {
+            $($(#[$doc])+
+            pub fn $name(&self) -> PathBuf {
+                self.root.join($place)
+            })+
+        }
+    };
+}
+
+places! {
+    /// The generated configuration of swarm's own tmux server.
+    tmux_conf: "tmux.conf",
+    /// The file that the daemon locks as long as it runs.
+    lock: "daemon.lock",
+    /// The daemons of another release that a client has reported.
+    release_notice: "release-notice",
+    /// The states of workers that were announced.
+    notified: "notified.json",
+    /// The time of the last morning view.
+    looked: "looked.json",
+    /// The used parts of the usage limits of accounts.
+    quota: "quota.json",
+    /// The key that signs the daemon's own files.
+    signing_key: "signing-key",
+    /// The daemon's log.
+    daemon_log: "daemon.log",
+    /// The event log.
+    event_log: "events.jsonl",
+    /// An empty file that exists while events could not be written to the log.
+    events_unwritten: "events.unwritten",
+    /// The predecessor's list of workers; read, never written.
+    legacy_state: "state.json",
+    /// The entries of that list that are finished for this swarm.
+    legacy_over: "state.over.json",
+    /// The directories of the workers on Slurm hosts.
+    slurm_dir: "slurm",
+    /// The state of session loops.
+    sessions_dir: "sessions",
+    /// The directory of the workers' records.
+    workers_dir: "workers",
+    /// The originals of agents' settings files that swarm changed.
+    hooks_dir: "hooks",
+    /// The directory of all loops.
+    ralph_root: "ralph",
+    /// The directory of the workers' logs.
+    logs_dir: "logs",
+    /// The directory of all runs.
+    runs_dir: "runs",
+    /// The directory of [`Paths::helper`].
+    helper_dir: "bin",
+    /// The repositories of code that other machines sent, and the worktrees made from them.
+    sent_code_dir: "repos",
 }
 
 /// Makes `dir` and its missing parents with mode 0700. Removes other users' access to an existing directory: the

@@ -36,6 +36,12 @@ pub async fn wait_gone(pid: i32) {
     }
 }
 
+/// The answer about arguments that only Linux tells.
+#[cfg(not(target_os = "linux"))]
+fn unknown<T: Default>(_arguments: impl Sized) -> T {
+    T::default()
+}
+
 /// The load of this machine in the last minute. `None` on systems other than Linux.
 pub fn load() -> Option<f32> {
     #[cfg(target_os = "linux")]
@@ -69,10 +75,7 @@ pub fn start_time(pid: i32) -> Option<u64> {
     #[cfg(target_os = "linux")]
     return linux::stat(pid).map(|stat| stat.starttime);
     #[cfg(not(target_os = "linux"))]
-    {
-        let _ = pid;
-        None
-    }
+    unknown(pid)
 }
 
 /// The time since a process was started. `None` if the process does not exist.
@@ -80,10 +83,7 @@ pub fn age(pid: i32) -> Option<std::time::Duration> {
     #[cfg(target_os = "linux")]
     return linux::age(pid);
     #[cfg(not(target_os = "linux"))]
-    {
-        let _ = pid;
-        None
-    }
+    unknown(pid)
 }
 
 /// A process's name, at most 15 bytes.
@@ -91,10 +91,7 @@ pub fn name(pid: i32) -> Option<String> {
     #[cfg(target_os = "linux")]
     return linux::stat(pid).map(|stat| stat.comm);
     #[cfg(not(target_os = "linux"))]
-    {
-        let _ = pid;
-        None
-    }
+    unknown(pid)
 }
 
 /// All processes below `root`, parents before children, without `root` and without zombies. Also works after `root`
@@ -103,10 +100,7 @@ pub fn tree(root: i32) -> Vec<Proc> {
     #[cfg(target_os = "linux")]
     return linux::tree(root).into_iter().map(Into::into).collect();
     #[cfg(not(target_os = "linux"))]
-    {
-        let _ = root;
-        Vec::new()
-    }
+    unknown(root)
 }
 
 /// Sends a signal to all processes below `root`, not to `root` itself, and returns those that received it. Never
@@ -162,10 +156,7 @@ pub fn signal_same(pid: i32, start_time: u64, signal: Signal) -> bool {
     #[cfg(target_os = "linux")]
     return linux::send(&Proc { pid, ppid: 0, start_time, comm: String::new() }, signal);
     #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (pid, start_time, signal);
-        false
-    }
+    unknown((pid, start_time, signal))
 }
 
 /// Whether a process has the controlling side of a terminal open. A tmux server has one open for each live pane.
@@ -194,10 +185,7 @@ pub fn is_stopped(pid: i32) -> bool {
     #[cfg(target_os = "linux")]
     return linux::stat(pid).is_some_and(|stat| matches!(stat.state, 'T' | 't'));
     #[cfg(not(target_os = "linux"))]
-    {
-        let _ = pid;
-        false
-    }
+    unknown(pid)
 }
 
 /// The first process with this name and all these arguments.
@@ -210,10 +198,7 @@ pub fn find_all(name: &str, args: &[&[u8]]) -> Vec<Proc> {
     #[cfg(target_os = "linux")]
     return linux::find_all(name, args).into_iter().map(Into::into).collect();
     #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (name, args);
-        Vec::new()
-    }
+    unknown((name, args))
 }
 
 /// All processes that this user can see, except this one.
@@ -233,10 +218,7 @@ pub fn marked_in(dir: &std::path::Path, marks: &[Vec<u8>]) -> Vec<Proc> {
     #[cfg(target_os = "linux")]
     return linux::marked_in(dir, marks).into_iter().map(Into::into).collect();
     #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (dir, marks);
-        Vec::new()
-    }
+    unknown((dir, marks))
 }
 
 /// Kills every process whose initial environment has a line that begins with `mark`, and everything below it. This
@@ -262,10 +244,7 @@ pub fn end_marked(mark: &[u8]) -> Vec<Proc> {
         hit
     }
     #[cfg(not(target_os = "linux"))]
-    {
-        let _ = mark;
-        Vec::new()
-    }
+    unknown(mark)
 }
 
 /// The first child of a process.
@@ -319,10 +298,7 @@ pub fn cpu_seconds(root: i32) -> f64 {
         ticks as f64 / procfs::ticks_per_second().max(1) as f64
     }
     #[cfg(not(target_os = "linux"))]
-    {
-        let _ = root;
-        0.0
-    }
+    unknown(root)
 }
 
 /// The parents of a process, nearest first, up to pid 1.

@@ -50,7 +50,7 @@ use swarm_state::model::{WorkerName, Worktree};
 use swarm_state::removal::Permission;
 use swarm_state::spec::WorktreeSpec;
 
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, failed};
 use crate::git;
 use crate::loops::{LoopRun, forget_progress};
 use crate::paths::{self, Paths, private_dir};
@@ -138,7 +138,7 @@ where
             env: agent::environment().into(),
             sandbox: None,
             gates,
-            profile: swarm_state::profiles::Profile::default(),
+            profile: swarm_state::profiles::Profile::generic(),
             shows_text: false,
             task_file,
         };
@@ -217,9 +217,7 @@ struct Folder {
 impl Folder {
     fn make(wanted: Option<&Path>, name: &str, id: &str) -> Result<Self> {
         let path = match wanted {
-            Some(path) => {
-                paths::pin(path).map_err(|e| Error::system(format!("cannot find '{}'", path.display()), e))?
-            }
+            Some(path) => paths::pin(path).map_err(|e| failed("find", path, e))?,
             None => std::env::temp_dir().join(format!("swarm-{name}-{id}")),
         };
         if wanted.is_none() && path.exists() {

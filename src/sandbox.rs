@@ -107,9 +107,7 @@ impl WorkerSandbox {
         let argv = bwrap::argv(self, &mounts, &command, &copies)?;
         Ok(SandboxPrefix { argv, placeholders: held })
     }
-}
 
-impl WorkerSandbox {
     /// The content of the Docker sandbox for an agent. `identity` is the name and the address for commits.
     ///
     /// # Errors

@@ -4,71 +4,7 @@
 //! `config.toml`, then `swarm.toml` in the current directory, then `-c FILE`. An unknown key or a bad value is an
 //! error with file, line and key.
 //!
-//! ```toml
-//! command = ["claude", "--dangerously-skip-permissions"]   # what `spawn` runs without `-- CMD…`
-//!
-//! [ralph]                     # defaults of `spawn --ralph`
-//! prompt_file = "PROMPT.md"   # relative to this file; `~/` is the home directory
-//! max_iterations = 20
-//! inactivity_timeout = "60s"  # or a number of seconds
-//! question_timeout = "10m"    # 0: no limit
-//! done_pattern = "All tasks complete"
-//!
-//! [ralph_loop]                # defaults of `swarm loop`
-//! max_iterations = 25         # 1 to 100
-//! max_cost = 3.00             # US dollars; no limit when left out
-//! max_context = 70            # percent of the agent's context that an iteration may use
-//! completion_tag = "COMPLETE" # what the agent says when it is done, <promise>COMPLETE</promise>
-//! agent = "claude"            # whose command is run when none stands after `--`
-//!
-//! [outage]                    # what agents say when they cannot work, beside what swarm knows; all are patterns
-//! limit = ["out of credits until"]
-//! overload = []               # also login (a person is needed) and forbidden (waiting is of no use)
-//!
-//! [tmux]
-//! source = "~/.tmux.conf"     # read by swarm's own tmux server after its own settings
-//! size = "200x50"
-//!
-//! [sandbox]
-//! kind = "bwrap"              # also docker, none and auto; for every worker
-//! net = "on"
-//! readable = ["~/.config/gh"] # also writable and hidden
-//! [limits]                    # defaults of `spawn` and `loop`
-//! memory = "8GiB"             # --memory
-//! cpus = 1.5                  # --cpus
-//! pids = 500                  # --pids
-//! pressure = 20               # no iteration starts while the memory pressure is above this, in percent
-//!
-//! [daemon]
-//! resume_after_shutdown = true  # loops that a shutdown paused go on when the daemon starts; in the user's file alone
-//!
-//! [guard]                     # stops dangerous commands of agents; in the user's file alone
-//! allow = ["git push --force-with-lease( .*)?"]   # patterns; each must match a whole command
-//! off = false
-//!
-//! [notify]                    # messages about workers that need you; in the user's file alone
-//! ntfy = "https://ntfy.sh/TOPIC"  # also webhook, command and desktop
-//! quiet = "22:00-07:00"
-//!
-//! [quota.claude]              # parks all loops of an account; in the user's file alone
-//! park_at = 90                # percent of a usage limit
-//!
-//! [agents.claude]             # changes one key of a built-in profile; any other name is a new one
-//! ready = ["^❯ "]
-//!
-//! [agents.codex]              # tells its tokens (with --json) and no cost: what they cost, for --max-cost
-//! input_price = 1.25          # US dollars a million tokens
-//! output_price = 10.0
-//! outage = { login = ["sign in again"] }
-//!
-//! [runners.mytests]           # a test runner that swarm does not know; a known one can be changed
-//! commands = ["mytests"]
-//! config = ["mytests.ini", "pyproject.toml#tool.mytests"]
-//! tests = ["tests/**"]
-//!
-//! [hosts.gpu1]                # a machine with a daemon of its own; in the user's file alone
-//! ssh = "me@gpu1.example.org" # the name when left out; slurm = true makes each worker a job of Slurm
-//! ```
+//! `man swarm-config` lists the keys, and `template.toml` is the file that `config edit` starts with.
 //!
 //! Environment variables are not settings. A command is a list and never one string, whose meaning would depend on a
 //! shell.
@@ -287,7 +223,6 @@ impl Settings {
 /// A key, its default as in TOML (empty: none), and how its value is read into its field.
 type Key<T> = (&'static str, &'static str, fn(&mut T, &SettingEntry<'_>) -> Result<(), Fault>);
 
-/// The keys of `[tmux]`.
 const TMUX_KEYS: &[Key<TmuxSettings>] = &[
     ("size", "\"200x50\"", |to, entry| {
         let size = size(&entry.text()?).ok_or_else(|| entry.must_be(SIZE));
@@ -296,7 +231,6 @@ const TMUX_KEYS: &[Key<TmuxSettings>] = &[
     ("source", "", |to, entry| set(&mut to.source, entry.path())),
 ];
 
-/// The keys of `[limits]`.
 const LIMIT_KEYS: &[Key<Caps>] = &[
     ("memory", "", |to, entry| set(&mut to.memory, entry.memory())),
     ("cpus", "", |to, entry| set(&mut to.cpu_percent, entry.cpus())),
@@ -304,7 +238,6 @@ const LIMIT_KEYS: &[Key<Caps>] = &[
     ("pressure", "", |to, entry| set(&mut to.pressure, entry.count_to(100))),
 ];
 
-/// The keys of `[daemon]`.
 const DAEMON_KEYS: &[Key<DaemonSettings>] =
     &[("resume_after_shutdown", "false", |to, entry| set(&mut to.resume_after_shutdown, entry.flag()))];
 

@@ -18,7 +18,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use swarm_state::model::WorkerName;
 
-use crate::error::{Error, Result};
+use crate::error::{Result, failed};
 use crate::paths::{Paths, private_dir};
 use crate::signed::SigningKey;
 
@@ -180,11 +180,6 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
     let mut found: Vec<_> = list.flatten().map(|entry| entry.path()).collect();
     found.sort();
     found
-}
-
-/// "cannot VERB 'PATH': CAUSE".
-fn failed(verb: &str, path: &Path, cause: impl std::fmt::Display) -> Error {
-    Error::system(format!("cannot {verb} '{}'", path.display()), cause)
 }
 
 /// Reads a file; `None` if it does not exist.

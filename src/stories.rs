@@ -25,7 +25,7 @@ use swarm_state::tasks::parallel::{ParallelLimits, ParallelStep, child_names, ne
 use tokio::time::sleep;
 
 use crate::client::connect::{Client, QUICK_TIMEOUT, connect_existing};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, failed};
 use crate::files::read_bounded;
 use crate::out::{CommandResult, Failure, Out};
 use crate::paths::Paths;
@@ -65,7 +65,6 @@ fn run(out: Out) -> CommandResult {
 struct Coordinator {
     out: Out,
     paths: Paths,
-    /// Its worker.
     name: WorkerName,
     /// The worktree of the integration branch.
     tree: PathBuf,
@@ -145,8 +144,7 @@ impl Coordinator {
     fn read_list(&self) -> Result<TaskList> {
         let path = self.tree.join(self.gate.file());
         let text = read_bounded(&path, MAX_LIST_BYTES).map_err(|e| {
-            Error::system(format!("cannot read '{}'", path.display()), e)
-                .hint("commit the files of the task list before you start it with --jobs")
+            failed("read", &path, e).hint("commit the files of the task list before you start it with --jobs")
         })?;
         let list = TaskList::parse(&String::from_utf8_lossy(&text));
         list.map_err(|fault| Error::invalid(format!("{}: {fault}", path.display())))

@@ -13,7 +13,7 @@ pub(crate) use swarm_state::tasks::gate::{PRD_FILE, TASKS_FILE};
 use swarm_state::tasks::marker::{MARKER_FILE, RalphMarker};
 use swarm_state::template::tasks::{PRD, PROGRESS, TASKS_PROMPT, TemplateValues, fill, tasks_file};
 
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, failed};
 use crate::files;
 use crate::paths;
 use crate::procs;
@@ -49,9 +49,7 @@ impl TaskDir {
     /// # Errors
     /// When a path cannot be resolved, or the project's directory does not exist.
     pub(crate) fn find(cwd: Option<&Path>, ralph_dir: Option<&Path>) -> Result<Self> {
-        let pin = |path: &Path| {
-            paths::pin(path).map_err(|e| Error::system(format!("cannot use '{}'", path.display()), e))
-        };
+        let pin = |path: &Path| paths::pin(path).map_err(|e| failed("use", path, e));
         let here = pin(Path::new("."))?;
         let dir = ralph_dir.map(pin).transpose()?;
         let project = match (cwd, dir.as_ref().and_then(|dir| dir.parent())) {

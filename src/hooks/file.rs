@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 
 use super::layout;
 use super::merge::{self, ShapeError};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, failed};
 use crate::files;
 use crate::paths::{Paths, private_dir};
 
@@ -48,7 +48,6 @@ pub enum FileChange {
 /// The data to restore a file that swarm has changed.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Backup {
-    /// The path of the file.
     file: PathBuf,
     /// swarm created the file.
     created: bool,
@@ -60,7 +59,6 @@ struct Backup {
     written: String,
 }
 
-/// The content of a file.
 #[derive(Debug)]
 struct FileContent {
     text: String,
@@ -285,10 +283,6 @@ pub(super) fn hash(bytes: &[u8]) -> String {
 pub(super) fn not_ours_to_change(file: &Path, what: &str) -> Error {
     let text = format!("'{}' was not changed: {what}", file.display());
     Error::invalid(text).hint("fix the file, or add the hooks yourself")
-}
-
-pub(super) fn failed(verb: &str, path: &Path, cause: impl std::fmt::Display) -> Error {
-    Error::system(format!("cannot {verb} '{}'", path.display()), cause)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use swarm_state::hook::HookEvent;
 
 use super::file::{self, FileChange};
 use super::merge::{self, InstalledHook};
+use super::passed;
 use crate::cli::{HookAgent, HookScope};
 use crate::error::{Error, Result};
 use crate::paths::{self, Paths};
@@ -42,17 +43,11 @@ pub enum HookState {
     Unreadable,
 }
 
-impl HookState {
-    /// The word in tables.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Installed => "installed",
-            Self::Partial => "partial",
-            Self::Absent => "absent",
-            Self::Unreadable => "unreadable",
-        }
-    }
-}
+swarm_state::word_table!(
+    pub HookState,
+    word,
+    [(Installed, "installed"), (Partial, "partial"), (Absent, "absent"), (Unreadable, "unreadable")]
+);
 
 /// The state of a file, as `swarm hooks status` prints it.
 #[derive(Clone, Debug, Serialize)]
@@ -87,9 +82,7 @@ pub fn needed(agent: HookAgent) -> &'static [HookEvent] {
             HookEvent::Stop,
             HookEvent::StopFailure,
         ],
-        HookAgent::Codex => {
-            &[HookEvent::SessionStart, HookEvent::UserPromptSubmit, HookEvent::PostToolUse, HookEvent::Stop]
-        }
+        HookAgent::Codex => &passed::CODEX,
     }
 }
 

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use swarm_state::hook::HookEvent;
+use swarm_state::hook::HookEvent::{
+    self, Notification, PostToolUse, PreCompact, SessionStart, Stop, StopFailure, UserPromptSubmit,
+};
 use swarm_state::profiles::{HookStyle, Profile};
 use swarm_state::quota::QuotaAccount;
 
@@ -26,31 +28,16 @@ const MAX_SETTINGS_BYTES: u64 = 4 << 20;
 
 /// The events of an interactive Claude Code. Only the needed ones: an older release that does not support an event runs
 /// no hook at all.
-const CLAUDE: [HookEvent; 7] = [
-    HookEvent::SessionStart,
-    HookEvent::UserPromptSubmit,
-    HookEvent::PostToolUse,
-    HookEvent::Stop,
-    HookEvent::StopFailure,
-    HookEvent::PreCompact,
-    HookEvent::Notification,
-];
+const CLAUDE: [HookEvent; 7] =
+    [SessionStart, UserPromptSubmit, PostToolUse, Stop, StopFailure, PreCompact, Notification];
 
 /// How many seconds longer than a request is held the agent waits for the hook that holds it.
 const HOLD_MARGIN_SECONDS: u64 = 30;
 
 /// The events of a one-shot Claude Code, whose result reports errors.
-const CLAUDE_ONCE: [HookEvent; 5] = [
-    HookEvent::SessionStart,
-    HookEvent::UserPromptSubmit,
-    HookEvent::PostToolUse,
-    HookEvent::Stop,
-    HookEvent::PreCompact,
-];
+const CLAUDE_ONCE: [HookEvent; 5] = [SessionStart, UserPromptSubmit, PostToolUse, Stop, PreCompact];
 
-/// The events of Codex.
-const CODEX: [HookEvent; 4] =
-    [HookEvent::SessionStart, HookEvent::UserPromptSubmit, HookEvent::PostToolUse, HookEvent::Stop];
+pub(super) const CODEX: [HookEvent; 4] = [SessionStart, UserPromptSubmit, PostToolUse, Stop];
 
 /// An agent's command line and environment, to which hooks are added.
 pub struct Launch<'a> {

@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::file::{self, FileChange, failed, hash};
+use super::file::{self, FileChange, hash};
 use super::install::{self, HookFile, agents_dir, needed};
 use super::layout::{self, Layout};
 use super::merge::{self, ShapeError};
 use crate::cli::{HookAgent, HookScope, PluginAgent};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, failed};
 use crate::paths::{self, Paths, private_dir};
 use crate::store;
 
@@ -50,7 +50,6 @@ const FILES: &[(&str, &str)] = files![
     "do-it/skills/loop-runner/scripts/PROMPT.md",
 ];
 
-/// The plugin for opencode.
 const OPENCODE: &str = include_str!("../../scripts/opencode-plugin/swarm.js");
 
 /// The line in it that names the program.

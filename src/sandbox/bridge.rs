@@ -18,7 +18,6 @@ use tokio::net::UnixStream;
 
 use super::proxy::SOCKET_NAME;
 
-/// The argument of the bridge.
 const BRIDGE_ARGUMENT: &str = "__bridge";
 /// Its last argument once it has left its parent: the agent shall have no child that it did not start.
 const SERVE_ARGUMENT: &str = "serve";

@@ -39,7 +39,6 @@ const INSTALL: &str =
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct DockerSandbox {
     program: PathBuf,
-    /// Its name.
     pub(crate) name: String,
     /// The directory that it is for.
     pub(crate) project: PathBuf,
@@ -104,7 +103,6 @@ impl DockerSandbox {
         }
     }
 
-    /// The argv of a call.
     fn argv(&self, call: Vec<String>) -> Vec<String> {
         [vec![self.program.to_string_lossy().into_owned()], call].concat()
     }

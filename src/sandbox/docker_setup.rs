@@ -22,7 +22,6 @@ use crate::paths::private_dir;
 pub(crate) const CREATE_TIMEOUT: Duration = Duration::from_secs(900);
 /// How much of a program is read to decide whether it runs inside.
 const HEADER_BYTES: u64 = 64 << 10;
-/// The version of the setup.
 const SETUP_VERSION: u32 = 1;
 
 /// The architecture of programs for the sandbox, as ELF files name it. A virtual machine has that of its host.

@@ -41,7 +41,6 @@ impl HeldPlaceholders {
         Ok(held)
     }
 
-    /// Their paths.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         self.0.iter().map(|(path, _)| path.clone()).collect()
     }

@@ -17,7 +17,6 @@ pub(super) fn sandbox_dir(paths: &Paths) -> PathBuf {
     paths.root().join("sandbox")
 }
 
-/// The sandbox of one worker.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerSandbox {
     pub(crate) spec: SandboxSpec,

@@ -21,7 +21,7 @@ use super::git::{exclude, tree_of};
 use super::project;
 use super::request::StartRequest;
 use super::store::{COMMAND_LOCK_TIMEOUT, LocatedLoop, SessionStore, write_state};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, failed};
 use crate::paths::OWN_DIRECTORY;
 
 /// The maximum size of a task, which is fed back whole at every turn.
@@ -53,10 +53,7 @@ pub struct StartedLoop {
 /// # Errors
 /// When something is missing or another loop is active. Nothing was started then.
 pub fn start(sessions: &SessionStore, request: &StartRequest) -> Result<StartedLoop> {
-    let dir = request
-        .dir
-        .canonicalize()
-        .map_err(|e| Error::system(format!("cannot use '{}'", request.dir.display()), e))?;
+    let dir = request.dir.canonicalize().map_err(|e| failed("use", &request.dir, e))?;
     let root = if request.kind == SessionKind::DoIt { project::root_of(&dir) } else { dir.clone() };
     let path = root.join(STATE_DIR).join(request.kind.file_name(&request.session));
     let _lock = sessions.lock(&path, COMMAND_LOCK_TIMEOUT).map_err(not_locked)?;

@@ -120,7 +120,6 @@ pub(super) fn check_project(agent: &SettingEntry<'_>) -> Result<(), Fault> {
     })
 }
 
-/// The built-in profiles.
 pub(super) fn built_in() -> Vec<Profile> {
     swarm_state::profiles::table()
 }
@@ -135,7 +134,7 @@ pub(super) fn read(entry: &SettingEntry<'_>) -> Result<(&'static str, Value), Fa
         KeyKind::Patterns => entry.patterns()?.into(),
         KeyKind::Text => entry.text()?.into(),
         KeyKind::Flag => entry.flag()?.into(),
-        KeyKind::Via => via(entry)?,
+        KeyKind::Via => one_of(entry, &PromptVia::ALL.map(PromptVia::as_str))?,
         KeyKind::Hooks => one_of(entry, &["off", "claude", "codex"])?,
         KeyKind::Seconds => entry.duration_or_zero()?.into(),
         KeyKind::Price => entry.price()?.into(),
@@ -146,14 +145,6 @@ pub(super) fn read(entry: &SettingEntry<'_>) -> Result<(&'static str, Value), Fa
         }
     };
     Ok((field, value))
-}
-
-/// A prompt route.
-fn via(entry: &SettingEntry<'_>) -> Result<Value, Fault> {
-    one_of(
-        entry,
-        &[PromptVia::Auto, PromptVia::Stdin, PromptVia::Arg, PromptVia::Paste].map(PromptVia::as_str),
-    )
 }
 
 /// One of the given words.

@@ -15,7 +15,6 @@ pub struct GuardSettings {
     pub off: Option<bool>,
 }
 
-/// The keys of `[guard]`.
 pub(super) const KEYS: &[Key<GuardSettings>] = &[
     ("allow", "[]", |to, entry| set(&mut to.allow, entry.patterns())),
     ("off", "false", |to, entry| set(&mut to.off, entry.flag())),

@@ -44,7 +44,6 @@ pub struct LoopDefaults {
 /// The maximum for the iterations of a `swarm loop`.
 pub const MAX_ITERATIONS: u32 = 100;
 
-/// The keys of `[ralph]`.
 pub(super) const RALPH_KEYS: &[Key<RalphDefaults>] = &[
     ("prompt_file", "", |to, entry| set(&mut to.prompt_file, entry.path())),
     ("max_iterations", "", |to, entry| set(&mut to.max_iterations, entry.count())),

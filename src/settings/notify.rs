@@ -44,7 +44,6 @@ impl NotifySettings {
     }
 }
 
-/// The keys of `[notify]`.
 pub(super) const KEYS: &[Key<NotifySettings>] = &[
     ("classes", "[\"needs_you\", \"ended\", \"fleet\"]", |to, entry| set(&mut to.classes, classes(entry))),
     ("delay", "\"20s\"", |to, entry| set(&mut to.delay, entry.duration_or_zero())),

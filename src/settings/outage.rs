@@ -15,7 +15,7 @@ pub(super) type Wordings = BTreeMap<&'static str, Vec<Wording>>;
 
 /// One key: the patterns of one meaning.
 pub(super) fn key(entry: &SettingEntry<'_>) -> Result<(&'static str, Vec<Wording>), Fault> {
-    let Some(kind) = OutageKind::ALL.into_iter().find(|kind| kind.word() == entry.key) else {
+    let Some(kind) = OutageKind::of(entry.key) else {
         return Err(entry.unknown(&OutageKind::ALL.map(OutageKind::word)));
     };
     let wording = |pattern| Wording { pattern, kind };

@@ -37,7 +37,6 @@ pub(super) struct Fault {
     more: Vec<Self>,
 }
 
-/// A settings file.
 #[derive(Debug)]
 pub(super) struct SettingsFile<'a> {
     path: &'a Path,

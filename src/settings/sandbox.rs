@@ -25,7 +25,6 @@ pub struct SandboxDefaults {
     pub hidden: Option<Vec<PathBuf>>,
 }
 
-/// The keys of `[sandbox]`.
 pub(super) const KEYS: &[Key<SandboxDefaults>] = &[
     ("kind", "", |to, entry| set(&mut to.kind, kind(entry))),
     ("net", "\"on\"", |to, entry| set(&mut to.net, net(entry))),
@@ -36,15 +35,12 @@ pub(super) const KEYS: &[Key<SandboxDefaults>] = &[
 ];
 
 fn kind(entry: &SettingEntry<'_>) -> Result<SandboxWish, Fault> {
-    let text = entry.text()?;
-    let found = SandboxWish::ALL.into_iter().find(|wish| wish.as_str() == text);
-    found.ok_or_else(|| entry.must_be("\"docker\", \"bwrap\", \"none\" or \"auto\""))
+    SandboxWish::of(&entry.text()?)
+        .ok_or_else(|| entry.must_be("\"docker\", \"bwrap\", \"none\" or \"auto\""))
 }
 
 fn net(entry: &SettingEntry<'_>) -> Result<SandboxNet, Fault> {
-    let text = entry.text()?;
-    let found = SandboxNet::ALL.into_iter().find(|net| net.as_str() == text);
-    found.ok_or_else(|| entry.must_be("\"on\", \"off\" or \"allow\""))
+    SandboxNet::of(&entry.text()?).ok_or_else(|| entry.must_be("\"on\", \"off\" or \"allow\""))
 }
 
 fn hosts(entry: &SettingEntry<'_>) -> Result<Vec<AllowedHost>, Fault> {

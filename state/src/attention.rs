@@ -27,23 +27,20 @@ pub enum Attention {
     Rest,
 }
 
+crate::word_table!(
+    pub Attention,
+    title,
+    [
+        (NeedsYou, "needs you"),
+        (FailedOrLost, "failed or lost"),
+        (Working, "working"),
+        (Parked, "parked"),
+        (FinishedUnseen, "finished, unseen"),
+        (Rest, "the rest")
+    ]
+);
+
 impl Attention {
-    /// All groups, in their order.
-    pub const ALL: [Self; 6] =
-        [Self::NeedsYou, Self::FailedOrLost, Self::Working, Self::Parked, Self::FinishedUnseen, Self::Rest];
-
-    /// The heading of the group.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::NeedsYou => "needs you",
-            Self::FailedOrLost => "failed or lost",
-            Self::Working => "working",
-            Self::Parked => "parked",
-            Self::FinishedUnseen => "finished, unseen",
-            Self::Rest => "the rest",
-        }
-    }
-
     /// The group of a worker. `is_seen` says whether a person has looked at it since it finished.
     pub fn of(status: Status, cause: Option<&Cause>, is_seen: bool) -> Self {
         match status {

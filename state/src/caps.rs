@@ -77,17 +77,16 @@ pub enum CapMechanism {
     Rlimit,
 }
 
-impl CapMechanism {
-    /// The mechanism for a person.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::SystemdScope => "systemd scope",
-            Self::Cgroup => "cgroup",
-            Self::CgroupV1 => "cgroup v1",
-            Self::Rlimit => "rlimit, for each process",
-        }
-    }
-}
+crate::word_table!(
+    pub CapMechanism,
+    text,
+    [
+        (SystemdScope, "systemd scope"),
+        (Cgroup, "cgroup"),
+        (CgroupV1, "cgroup v1"),
+        (Rlimit, "rlimit, for each process")
+    ]
+);
 
 /// The mechanism of each cap that is in force in a run. A requested cap that is absent is not enforced.
 pub type CapsInForce = std::collections::BTreeMap<Cap, CapMechanism>;

@@ -132,7 +132,6 @@ fn codex(value: &Value) -> Option<ContextTail> {
     Some(ContextTail { tokens: Some(tokens), window, since_compaction: None })
 }
 
-/// The window of a model, by its name.
 fn window_of(model: &str) -> u64 {
     let is_large = model.ends_with(MILLION_TOKEN_SUFFIX)
         || MILLION_TOKEN_MODELS.iter().any(|known| model.starts_with(known));

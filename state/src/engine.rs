@@ -109,7 +109,7 @@ pub struct Policy {
 }
 
 /// A loop's settings and counters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Loop {
     /// The current or last iteration; 0 before the first.
     pub iteration: u32,

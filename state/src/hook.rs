@@ -41,43 +41,28 @@ pub enum HookEvent {
     StatusLine,
 }
 
+crate::word_table!(
+    pub HookEvent,
+    word,
+    of,
+    [
+        (Stop, "stop"),
+        (SubagentStop, "subagent-stop"),
+        (StopFailure, "stop-failure"),
+        (SessionStart, "session-start"),
+        (SessionEnd, "session-end"),
+        (UserPromptSubmit, "user-prompt-submit"),
+        (PreToolUse, "pre-tool-use"),
+        (PermissionRequest, "permission-request"),
+        (PostToolUse, "post-tool-use"),
+        (PreCompact, "pre-compact"),
+        (Notification, "notification"),
+        (CodexNotify, "codex-notify"),
+        (StatusLine, "status-line")
+    ]
+);
+
 impl HookEvent {
-    /// All, in the order of the documents.
-    pub const ALL: [Self; 13] = [
-        Self::Stop,
-        Self::SubagentStop,
-        Self::StopFailure,
-        Self::SessionStart,
-        Self::SessionEnd,
-        Self::UserPromptSubmit,
-        Self::PreToolUse,
-        Self::PermissionRequest,
-        Self::PostToolUse,
-        Self::PreCompact,
-        Self::Notification,
-        Self::CodexNotify,
-        Self::StatusLine,
-    ];
-
-    /// The word on the command line and in the protocol.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Stop => "stop",
-            Self::SubagentStop => "subagent-stop",
-            Self::StopFailure => "stop-failure",
-            Self::SessionStart => "session-start",
-            Self::SessionEnd => "session-end",
-            Self::UserPromptSubmit => "user-prompt-submit",
-            Self::PreToolUse => "pre-tool-use",
-            Self::PermissionRequest => "permission-request",
-            Self::PostToolUse => "post-tool-use",
-            Self::PreCompact => "pre-compact",
-            Self::Notification => "notification",
-            Self::CodexNotify => "codex-notify",
-            Self::StatusLine => "status-line",
-        }
-    }
-
     /// The event's name in a CLI's settings; `None` for an event that the settings do not have.
     pub fn setting(self) -> Option<&'static str> {
         match self {
@@ -94,11 +79,6 @@ impl HookEvent {
             Self::Notification => Some("Notification"),
             Self::CodexNotify | Self::StatusLine => None,
         }
-    }
-
-    /// The event with this [`Self::word`]; `None` for an unknown one, which `swarm hook` ignores.
-    pub fn of(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|event| event.word() == word)
     }
 }
 

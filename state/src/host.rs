@@ -76,18 +76,7 @@ impl std::str::FromStr for HostName {
     }
 }
 
-impl TryFrom<String> for HostName {
-    type Error = InvalidHost;
-    fn try_from(text: String) -> Result<Self, InvalidHost> {
-        Self::new(&text)
-    }
-}
-
-impl From<HostName> for String {
-    fn from(name: HostName) -> Self {
-        name.0
-    }
-}
+crate::words::serde_text!(HostName, InvalidHost, HostName::new, HostName::as_str);
 
 /// How a host of the settings is reached, and who starts its workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -71,18 +71,7 @@ impl FromStr for WorkerName {
     }
 }
 
-impl TryFrom<String> for WorkerName {
-    type Error = InvalidName;
-    fn try_from(text: String) -> Result<Self, InvalidName> {
-        Self::new(&text)
-    }
-}
-
-impl From<WorkerName> for String {
-    fn from(name: WorkerName) -> Self {
-        name.0
-    }
-}
+crate::words::serde_text!(WorkerName, InvalidName, WorkerName::new, WorkerName::as_str);
 
 /// The number of a run, from 1; 0 means that there was no run yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -215,17 +204,7 @@ pub enum PromptVia {
     Paste,
 }
 
-impl PromptVia {
-    /// The word of the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Stdin => "stdin",
-            Self::Arg => "arg",
-            Self::Paste => "paste",
-        }
-    }
-}
+crate::word_table!(pub PromptVia, as_str, [(Auto, "auto"), (Stdin, "stdin"), (Arg, "arg"), (Paste, "paste")]);
 
 /// Seconds that a question may stay unanswered in mid-work when nobody sets another limit.
 pub const QUESTION_TIMEOUT_SECONDS: u64 = 600;
@@ -258,16 +237,11 @@ pub enum RestartWhen {
     Always,
 }
 
-impl RestartWhen {
-    /// The word of the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OnFailure => "on-failure",
-            Self::OnAbnormal => "on-abnormal",
-            Self::Always => "always",
-        }
-    }
-}
+crate::word_table!(
+    pub RestartWhen,
+    as_str,
+    [(OnFailure, "on-failure"), (OnAbnormal, "on-abnormal"), (Always, "always")]
+);
 
 /// The restart policy of a plain worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

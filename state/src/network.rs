@@ -109,19 +109,7 @@ impl fmt::Display for AllowedHost {
     }
 }
 
-impl TryFrom<String> for AllowedHost {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-impl From<AllowedHost> for String {
-    fn from(host: AllowedHost) -> Self {
-        host.to_string()
-    }
-}
+crate::words::serde_text!(AllowedHost, String, AllowedHost::from_str, AllowedHost::to_string);
 
 /// Package registries and code hosts by a short name, with their hosts.
 const REGISTRIES: [(&str, &[&str]); 6] = [

@@ -21,67 +21,31 @@ pub use reason::{Counts, HoldBy, IterationExit, PauseBy};
 pub use crate::ends::StopReason;
 pub use crate::words::{counted, dollars, duration, named};
 
-/// Something that happened to a worker. Seconds are whole seconds.
+/// Something that happened to a worker. Times, timeouts and limits of time are whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "most fields are told by their name and the variant's text")]
 pub enum Entry {
     /// The pane of a run was created.
-    Started {
-        /// The run.
-        run: u64,
-    },
+    Started { run: u64 },
     /// The agent shows its input box.
-    Ready {
-        /// The run.
-        run: u64,
-    },
+    Ready { run: u64 },
     /// The agent's turn is over by its screen: the input box has not changed for a few seconds.
-    Idle {
-        /// The run.
-        run: u64,
-    },
+    Idle { run: u64 },
     /// The agent accepted the prompt.
-    PromptSent {
-        /// The run.
-        run: u64,
-    },
+    PromptSent { run: u64 },
     /// The prompt could not be delivered. swarm leaves the agent alone.
-    PromptFailed {
-        /// The run.
-        run: u64,
-        /// The error message.
-        message: String,
-    },
+    PromptFailed { run: u64, message: String },
     /// The agent waits for a person.
-    Waiting {
-        /// The run.
-        run: u64,
-        /// The dialog or question.
-        reason: String,
-    },
+    Waiting { run: u64, reason: String },
     /// A loop's next iteration is about to start.
-    IterationStarted {
-        /// Its number.
-        iteration: u32,
-        /// The limit.
-        max: u32,
-    },
+    IterationStarted { iteration: u32, max: u32 },
     /// An iteration ended and did not fail.
-    IterationEnded {
-        /// Its number.
-        iteration: u32,
-        /// How.
-        exit: IterationExit,
-        /// How long it took.
-        seconds: u64,
-    },
+    IterationEnded { iteration: u32, exit: IterationExit, seconds: u64 },
     /// An iteration failed.
     IterationFailed {
-        /// Its number.
         iteration: u32,
-        /// How.
         exit: IterationExit,
-        /// How long it took.
         seconds: u64,
         /// Failures in a row, this one included.
         attempt: u32,
@@ -94,29 +58,19 @@ pub enum Entry {
     },
     /// The screen did not change for the inactivity timeout. swarm is ending the agent.
     Inactivity {
-        /// The iteration.
         iteration: u32,
-        /// The timeout, seconds.
         timeout: u64,
         /// Whether another iteration may follow.
         restarting: bool,
     },
     /// The screen did not change, but the agent's processes use the CPU. swarm gives the agent more time.
-    InactivityExtended {
-        /// The iteration.
-        iteration: u32,
-        /// The timeout, seconds.
-        timeout: u64,
-    },
+    InactivityExtended { iteration: u32, timeout: u64 },
     /// An iteration works on a story of the task list.
     StoryStarted {
-        /// The iteration.
         iteration: u32,
-        /// The kind of work.
         mode: IterationMode,
         /// The story's id.
         story: String,
-        /// The story's title.
         title: String,
         /// Stories that need no further iteration.
         done: u64,
@@ -127,35 +81,26 @@ pub enum Entry {
     CheckStarted {
         /// The iteration that it runs after; 0: the baseline.
         iteration: u32,
-        /// The command.
         check: String,
     },
     /// A check was run.
     Checked {
         /// The iteration that it ran after; 0: the baseline.
         iteration: u32,
-        /// The command.
         check: String,
-        /// Whether it passed.
         passed: bool,
-        /// How long it took.
         seconds: u64,
     },
     /// The gates were checked at the end of an iteration, and not all hold.
     GatesMissed {
-        /// The iteration.
         iteration: u32,
         /// The gates that do not hold, one sentence for each.
         missing: Vec<String>,
     },
     /// Every gate holds.
-    GatesHeld {
-        /// The iteration.
-        iteration: u32,
-    },
+    GatesHeld { iteration: u32 },
     /// An outage ended an iteration, which swarm repeats after a wait; or it delays the next one.
     Outage {
-        /// The iteration.
         iteration: u32,
         /// The CLI's message.
         message: String,
@@ -167,9 +112,7 @@ pub enum Entry {
     },
     /// The time limit of an iteration or of the loop was reached. swarm is ending the agent.
     OutOfTime {
-        /// The iteration.
         iteration: u32,
-        /// The limit, seconds.
         limit: u64,
         /// True for the loop's limit.
         whole: bool,
@@ -180,38 +123,20 @@ pub enum Entry {
         iteration: u32,
     },
     /// A loop has finished successfully.
-    LoopComplete {
-        /// Iterations used.
-        iterations: u32,
-        /// Why it ended.
-        reason: StopReason,
-    },
+    LoopComplete { iterations: u32, reason: StopReason },
     /// A loop has finished without success.
-    LoopFailed {
-        /// Iterations used.
-        iterations: u32,
-        /// Why it ended.
-        reason: StopReason,
-    },
+    LoopFailed { iterations: u32, reason: StopReason },
     /// A loop was paused.
-    Paused {
-        /// By whom.
-        by: PauseBy,
-    },
+    Paused { by: PauseBy },
     /// A loop was resumed.
     Resumed,
     /// A person holds the worker: swarm starts and ends nothing there.
-    Held {
-        /// How.
-        by: HoldBy,
-    },
+    Held { by: HoldBy },
     /// The hold has ended.
     Released,
     /// A run of a plain worker with a restart policy ended.
     RunEnded {
-        /// The run.
         run: u64,
-        /// How.
         exit: IterationExit,
         /// Failures in a row, this one included; 0 after a success.
         attempt: u32,
@@ -223,10 +148,7 @@ pub enum Entry {
         message: Option<String>,
     },
     /// A plain worker has finished.
-    Stopped {
-        /// Why.
-        reason: StopReason,
-    },
+    Stopped { reason: StopReason },
     /// The tmux server went away.
     Lost {
         /// The reason, as far as it is known.
@@ -235,10 +157,7 @@ pub enum Entry {
     /// A finished worker was deleted with its files.
     Cleaned,
     /// A warning for a person; the worker goes on.
-    Warning {
-        /// What.
-        message: String,
-    },
+    Warning { message: String },
 }
 
 impl Entry {
@@ -278,7 +197,12 @@ impl Entry {
 
     /// The word of its kind.
     pub fn kind(&self) -> String {
-        let value = serde_json::to_value(self).unwrap_or_default();
-        value["kind"].as_str().unwrap_or_default().to_owned()
+        kind_of(self)
     }
+}
+
+/// The word of the kind of an enum whose serde form has it in `kind`.
+pub(crate) fn kind_of(value: &impl Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value["kind"].as_str().unwrap_or_default().to_owned()
 }

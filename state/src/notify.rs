@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::attention::Attention;
 use crate::cause::Cause;
 use crate::model::Status;
-use crate::notice::{StopReason, counted};
+use crate::notice::{StopReason, counted, kind_of};
 
 mod planner;
 mod quiet;
@@ -39,19 +39,9 @@ pub enum NotifyClass {
     Fleet,
 }
 
+crate::word_table!(pub NotifyClass, word, [(NeedsYou, "needs_you"), (Ended, "ended"), (Fleet, "fleet")]);
+
 impl NotifyClass {
-    /// All classes, the most urgent one first.
-    pub const ALL: [Self; 3] = [Self::NeedsYou, Self::Ended, Self::Fleet];
-
-    /// The word of the class in settings and JSON.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::NeedsYou => "needs_you",
-            Self::Ended => "ended",
-            Self::Fleet => "fleet",
-        }
-    }
-
     /// The class of a worker's state; `None` for a state that is not announced.
     pub fn of(state: &WorkerState) -> Option<Self> {
         let cause = state.cause.as_ref();
@@ -106,7 +96,7 @@ impl Notification {
             name: Some(state.name.clone()),
             host: None,
             status: Some(state.status),
-            cause: state.cause.as_ref().map(kind),
+            cause: state.cause.as_ref().map(kind_of),
             reason: reason(state),
             at,
             events: vec![],
@@ -194,12 +184,6 @@ impl Notification {
     }
 }
 
-/// The word of a cause's kind.
-fn kind(cause: &Cause) -> String {
-    let value = serde_json::to_value(cause).unwrap_or_default();
-    value["kind"].as_str().unwrap_or_default().to_owned()
-}
-
 /// The reason in fixed texts. A cause may quote a screen, a command or a program's output, which is left out.
 fn reason(state: &WorkerState) -> String {
     let fixed = |text: &str| text.to_owned();
@@ -279,7 +263,7 @@ fn state_key(state: &WorkerState, class: NotifyClass) -> String {
         Some(Cause::Paused { by, .. }) => by.brief().to_owned(),
         Some(_) | None => String::new(),
     };
-    let cause = state.cause.as_ref().map(kind).unwrap_or_default();
+    let cause = state.cause.as_ref().map(kind_of).unwrap_or_default();
     // A run that ended is over; other states may continue in the next run.
     let run = if class == NotifyClass::Ended { state.run } else { 0 };
     format!("{} {} {cause} {run} {detail}", class.word(), state.status)

@@ -101,25 +101,19 @@ pub fn common() -> Vec<Wording> {
     ]
 }
 
-impl OutageKind {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Limit, Self::Overload, Self::Login, Self::Forbidden];
+crate::word_table!(
+    pub OutageKind,
+    word,
+    of,
+    [(Limit, "limit"), (Overload, "overload"), (Login, "login"), (Forbidden, "forbidden")]
+);
 
+impl OutageKind {
     /// True when the outage lasts until a person acts.
     pub fn needs_person(self) -> bool {
         match self {
             Self::Login | Self::Forbidden => true,
             Self::Limit | Self::Overload => false,
-        }
-    }
-
-    /// The word in settings.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Limit => "limit",
-            Self::Overload => "overload",
-            Self::Login => "login",
-            Self::Forbidden => "forbidden",
         }
     }
 }

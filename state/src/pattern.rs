@@ -29,8 +29,10 @@ pub struct Pattern {
     /// The same without `^ $ \A \Z \b \B`, where it has any: what a line break in an unlucky place can make
     /// of a text must count as "may match here".
     loose: Option<Engine>,
-    anchored: bool,
-    varying: bool,
+    /// It depends on where lines, words or the text begin or end.
+    pub(crate) is_anchored: bool,
+    /// One match can be longer than another (`*`, `+`, `{}`).
+    pub(crate) is_varying: bool,
 }
 
 #[derive(Clone)]
@@ -74,9 +76,9 @@ impl Pattern {
             let position = trouble.position.and_then(|at| translation.origin.get(at).copied());
             fail(trouble.message, position)
         })?;
-        let Translation { loose, anchored, varying, backtracks, .. } = translation;
-        let loose = if anchored { Engine::compile(&loose, backtracks).ok() } else { None };
-        Ok(Self { source: source.to_owned(), engine, loose, anchored, varying })
+        let Translation { loose, anchored: is_anchored, varying: is_varying, backtracks, .. } = translation;
+        let loose = if is_anchored { Engine::compile(&loose, backtracks).ok() } else { None };
+        Ok(Self { source: source.to_owned(), engine, loose, is_anchored, is_varying })
     }
 
     /// True when it matches anywhere in the text.
@@ -99,16 +101,6 @@ impl Pattern {
     #[cfg(test)]
     pub(crate) fn is_linear(&self) -> bool {
         matches!(self.engine, Engine::Plain(_))
-    }
-
-    /// True when it depends on where lines, words or the text begin or end.
-    pub(crate) fn is_anchored(&self) -> bool {
-        self.anchored
-    }
-
-    /// True when one match can be longer than another (`*`, `+`, `{}`).
-    pub(crate) fn is_varying(&self) -> bool {
-        self.varying
     }
 
     /// Returns the byte ranges of all matches, in order.

@@ -38,7 +38,7 @@ pub fn find(table: &[Profile], cmd: &[String]) -> Profile {
         .find(|row| row.commands.iter().any(|command| command == name))
         .cloned()
         .or_else(|| by_name("generic"))
-        .unwrap_or_default()
+        .unwrap_or_else(Profile::generic)
 }
 
 /// The word of a command that names its program: behind `env` with its options and assignments.

@@ -96,19 +96,7 @@ impl Promise {
 /// and of code spans, and the marks that a TUI puts around an agent's text.
 const MARKS: &str = r"\s●•⏺✦┃│>*_`+\-";
 
-impl TryFrom<String> for Promise {
-    type Error = TokenError;
-
-    fn try_from(token: String) -> Result<Self, TokenError> {
-        Self::new(&token)
-    }
-}
-
-impl From<Promise> for String {
-    fn from(promise: Promise) -> Self {
-        promise.0
-    }
-}
+crate::words::serde_text!(Promise, TokenError, Promise::new, Promise::token);
 
 /// The treatment of a promise of an agent that did no work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,24 +111,7 @@ pub enum OnNoWork {
     Accept,
 }
 
-impl OnNoWork {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Reject, Self::Warn, Self::Accept];
-
-    /// The word in options and files.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Reject => "reject",
-            Self::Warn => "warn",
-            Self::Accept => "accept",
-        }
-    }
-
-    /// The policy of a word.
-    pub fn of(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|policy| policy.word() == word)
-    }
-}
+crate::word_table!(pub OnNoWork, word, of, [(Reject, "reject"), (Warn, "warn"), (Accept, "accept")]);
 
 /// The work of an agent, as far as swarm can see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -176,16 +147,7 @@ pub enum Source {
     Screen,
 }
 
-impl Source {
-    /// The word for it, as in the ledger.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Transcript => "transcript",
-            Self::Result => "result",
-            Self::Screen => "screen",
-        }
-    }
-}
+crate::word_table!(pub Source, word, [(Transcript, "transcript"), (Result, "result"), (Screen, "screen")]);
 
 /// The outcome of the promise at the end of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

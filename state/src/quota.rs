@@ -43,24 +43,15 @@ pub enum QuotaAgent {
     Codex,
 }
 
-impl QuotaAgent {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Claude, Self::Codex];
+crate::word_table!(pub QuotaAgent, word, [(Claude, "claude"), (Codex, "codex")]);
 
+impl QuotaAgent {
     /// The agent of a profile; `None` for one that reports no limits.
     pub fn of(style: HookStyle) -> Option<Self> {
         match style {
             HookStyle::Claude => Some(Self::Claude),
             HookStyle::Codex => Some(Self::Codex),
             HookStyle::Off => None,
-        }
-    }
-
-    /// The word in settings and in the protocol.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
         }
     }
 

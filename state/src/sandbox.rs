@@ -21,15 +21,7 @@ pub enum SandboxKind {
     Docker,
 }
 
-impl SandboxKind {
-    /// Its name, as `--sandbox` accepts it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Bwrap => "bwrap",
-            Self::Docker => "docker",
-        }
-    }
-}
+crate::word_table!(pub SandboxKind, as_str, [(Bwrap, "bwrap"), (Docker, "docker")]);
 
 /// The sandbox that the user requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,20 +36,12 @@ pub enum SandboxWish {
     None,
 }
 
-impl SandboxWish {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Docker, Self::Bwrap, Self::None, Self::Auto];
-
-    /// Its name, as `--sandbox` accepts it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Bwrap => "bwrap",
-            Self::Docker => "docker",
-            Self::None => "none",
-        }
-    }
-}
+crate::word_table!(
+    pub SandboxWish,
+    as_str,
+    of,
+    [(Docker, "docker"), (Bwrap, "bwrap"), (None, "none"), (Auto, "auto")]
+);
 
 /// The network of a sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,19 +56,7 @@ pub enum SandboxNet {
     Allow,
 }
 
-impl SandboxNet {
-    /// All values.
-    pub const ALL: [Self; 3] = [Self::On, Self::Off, Self::Allow];
-
-    /// Its word, as `--net` and the settings accept it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::On => "on",
-            Self::Off => "off",
-            Self::Allow => "allow",
-        }
-    }
-}
+crate::word_table!(pub SandboxNet, as_str, of, [(On, "on"), (Off, "off"), (Allow, "allow")]);
 
 /// The sandbox that a worker was spawned with. All paths are absolute and without symbolic links.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -192,7 +192,7 @@ impl ScreenReader {
             }
         };
         // Agents indent their answers and put a bullet before the first line; `^DONE$` means such a line too.
-        fresh(view) || (done.is_anchored() && fresh(&dedent(view)))
+        fresh(view) || (done.is_anchored && fresh(&dedent(view)))
     }
 }
 

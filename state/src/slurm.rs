@@ -154,26 +154,15 @@ pub fn first_step(found: FoundWorker) -> FirstStep {
     }
 }
 
-/// The data of a job's script.
-#[derive(Clone, Copy, Debug)]
-pub struct JobScript<'a> {
-    /// The directory of the worker, quoted for a shell.
-    pub dir: &'a str,
-    /// The swarm executable, quoted for a shell.
-    pub program: &'a str,
-}
-
-impl JobScript<'_> {
-    /// The script. The shell replaces itself, so that Slurm's signal reaches swarm.
-    pub fn text(&self) -> String {
-        let Self { dir, program } = self;
-        format!(
-            "#!/bin/sh\n\
-             [ -d {dir} ] || {{ echo \"swarm: error: node $(hostname) has no directory \"{dir} >&2; exit 1; }}\n\
-             export SWARM_DIR={dir}\n\
-             exec {program} connect --job-run\n"
-        )
-    }
+/// The script of a job. The directory of the worker and the swarm executable are quoted for a shell. The shell replaces
+/// itself, so that Slurm's signal reaches swarm.
+pub fn job_script(dir: &str, program: &str) -> String {
+    format!(
+        "#!/bin/sh\n\
+         [ -d {dir} ] || {{ echo \"swarm: error: node $(hostname) has no directory \"{dir} >&2; exit 1; }}\n\
+         export SWARM_DIR={dir}\n\
+         exec {program} connect --job-run\n"
+    )
 }
 
 #[cfg(test)]
@@ -289,7 +278,7 @@ mod tests {
 
     #[test]
     fn script_becomes_swarm() {
-        let text = JobScript { dir: "'/a b'", program: "/bin/swarm" }.text();
+        let text = job_script("'/a b'", "/bin/swarm");
         assert!(text.starts_with("#!/bin/sh\n[ -d '/a b' ] || { "), "{text}");
         assert!(text.ends_with("\nexport SWARM_DIR='/a b'\nexec /bin/swarm connect --job-run\n"), "{text}");
     }

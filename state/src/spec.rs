@@ -119,9 +119,7 @@ impl WorkerSpec {
             caps: Caps::default(),
         }
     }
-}
 
-impl WorkerSpec {
     /// Whether the agent runs in a Docker sandbox.
     pub fn is_in_docker(&self) -> bool {
         self.sandbox.as_ref().is_some_and(|sandbox| sandbox.kind == SandboxKind::Docker)
@@ -137,9 +135,7 @@ impl WorkerSpec {
     pub fn is_gated(&self) -> bool {
         self.ralph.as_ref().is_some_and(|ralph| !ralph.gates.is_empty())
     }
-}
 
-impl WorkerSpec {
     /// The spec with the agent that reviews stories; `None` if the worker's own agent does.
     pub fn of_reviewer(&self) -> Option<Self> {
         let ReviewerSpec { cmd, profile } = self.ralph.as_ref()?.reviewer.clone()?;

@@ -42,10 +42,11 @@ pub const APPROVED_AT_CAP: &str = "[AUTO-APPROVED AT CAP]";
 pub const REVIEW_CAP: u64 = 5;
 
 /// The kind of work of an iteration (§6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IterationMode {
     /// Implement a new story.
+    #[default]
     Implement,
     /// Review a story that an earlier iteration implemented.
     Review,
@@ -53,16 +54,11 @@ pub enum IterationMode {
     ReviewFix,
 }
 
-impl IterationMode {
-    /// The word in `.ralph-active`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Implement => "implement",
-            Self::Review => "review",
-            Self::ReviewFix => "review-fix",
-        }
-    }
-}
+crate::word_table!(
+    pub IterationMode,
+    word,
+    [(Implement, "implement"), (Review, "review"), (ReviewFix, "review-fix")]
+);
 
 impl fmt::Display for IterationMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,5 +1,54 @@
 //! Amounts, sizes, durations and lists as text, for every message.
 
+/// Gives each value of an enum its word: a row for each value. Defines `ALL`, the function that returns the word, and,
+/// if a second function is named, the one that finds the value of a word.
+#[macro_export]
+macro_rules! word_table {
+    ($vis:vis $type:ident, $word:ident, [$(($value:ident, $text:literal)),+ $(,)?]) => {
+        impl $type {
+            /// All values, in order.
+            $vis const ALL: [Self; [$($text),+].len()] = [$(Self::$value),+];
+
+            /// The word for options, files and messages.
+            $vis fn $word(self) -> &'static str {
+                match self {
+                    $(Self::$value => $text),+
+                }
+            }
+        }
+    };
+    ($vis:vis $type:ident, $word:ident, $of:ident, $rows:tt) => {
+        $crate::word_table!($vis $type, $word, $rows);
+
+        impl $type {
+            /// The value with this word.
+            $vis fn $of(word: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|value| value.$word() == word)
+            }
+        }
+    };
+}
+
+/// Converts a checked text from a `String` and into one, for serde.
+macro_rules! serde_text {
+    ($type:ident, $error:ty, $parse:expr, $text:expr) => {
+        impl TryFrom<String> for $type {
+            type Error = $error;
+
+            fn try_from(text: String) -> Result<Self, $error> {
+                $parse(&text)
+            }
+        }
+
+        impl From<$type> for String {
+            fn from(value: $type) -> Self {
+                $text(&value).into()
+            }
+        }
+    };
+}
+pub(crate) use serde_text;
+
 /// `$1.50`; four decimal places when the amount is not a whole number of cents.
 pub fn dollars(millionths: u64) -> String {
     let amount = millionths as f64 / 1e6;

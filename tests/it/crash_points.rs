@@ -1,7 +1,8 @@
-//! The points at which a daemon dies in a test, and a walk over them.  A dry run lists the points that a daemon passes.
-//! `crash` and `again` then repeat their story once for each of them, in a world of its own. Two points between which
-//! nothing is written and nothing is started are one death: the next daemon finds the same files and the same panes.
-//! Only one of the two is repeated.
+//! The points at which a daemon dies in a test, and a walk over them.
+//!
+//! A dry run lists the points that a daemon passes. `crash` and `again` then repeat their story once for each of them,
+//! in a world of its own. Two points between which nothing is written and nothing is started are one death: the next
+//! daemon finds the same files and the same panes. Only one of the two is repeated.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use swarm_state::host::HostName;
 use swarm_state::model::WorkerName;
-use swarm_state::slurm::JobScript;
+use swarm_state::slurm::job_script;
 
 use crate::error::{Error, Result};
 use crate::files::{read_bounded, write_unsynced};
@@ -156,7 +156,7 @@ impl JobDir {
     /// Writes the script of the job and returns its path.
     pub(super) fn write_script(&self) -> Result<PathBuf> {
         let (dir, program) = (quote_path(self.root()), quote_path(&own_program()?));
-        self.write("job.sh", JobScript { dir: &dir, program: &program }.text().as_bytes())?;
+        self.write("job.sh", job_script(&dir, &program).as_bytes())?;
         // Slurm appends to it, and would create it for all to read.
         if !self.file("job.log").exists() {
             self.write("job.log", b"")?;

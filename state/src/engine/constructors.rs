@@ -1,12 +1,10 @@
 //! Constructors: a worker that was requested, found by its pane, or read from an earlier swarm's file.
 
-use std::time::Duration;
-
 use chrono::{DateTime, FixedOffset};
 
 use super::hold::Hold;
 use super::{Evidence, Loop, Phase, Policy, Watch, Worker};
-use crate::budget::{Budgets, Spent};
+use crate::budget::Budgets;
 use crate::format::RalphFile;
 use crate::model::{LoopStatus, QUESTION_TIMEOUT_SECONDS, Run};
 use crate::notice::{PauseBy, StopReason};
@@ -49,36 +47,10 @@ impl Worker {
     /// A worker that loops, limited by its iterations and failures only, without gates except a done pattern.
     pub fn looping(policy: Policy, max_iterations: u32, inactivity_timeout: u64) -> Self {
         let ralph = Loop {
-            iteration: 0,
             max_iterations: max_iterations.max(1),
             inactivity_timeout: inactivity_timeout.max(1),
             question_timeout: QUESTION_TIMEOUT_SECONDS,
-            failures: 0,
-            total_failures: 0,
-            iteration_started: None,
-            started_mono: Duration::ZERO,
-            paused: None,
-            budgets: Budgets::default(),
-            gated: false,
-            worked: false,
-            spent: Spent::default(),
-            since: None,
-            outages: 0,
-            outage: None,
-            park: None,
-            lifted_until: None,
-            total_outages: 0,
-            outage_seconds: 0,
-            outage_since: None,
-            stalls: 0,
-            unseen: false,
-            tries_spent: false,
-            cannot_check: None,
-            story_stuck: None,
-            succeeded: false,
-            held: Duration::ZERO,
-            detail: None,
-            last_end: None,
+            ..Loop::default()
         };
         Self { ralph: Some(ralph), ..Self::plain(policy) }
     }

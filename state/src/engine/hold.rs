@@ -213,17 +213,11 @@ impl Worker {
 
     /// Notes an end of the run that the hook requires and the hold prevents; and that the agent works again.
     pub(super) fn note_held_end(&mut self, heard: &HookSignal) {
-        let error_is_over = self.hold.due == Some(Why::ApiError);
         self.hold.due = match heard {
             HookSignal::ApiError(_) => Some(Why::ApiError),
             HookSignal::ContextSpent => Some(Why::ContextSpent),
-            HookSignal::Prompt | HookSignal::Working | HookSignal::ToolUsed(_) | HookSignal::TurnOver
-                if error_is_over =>
-            {
-                None
-            }
             HookSignal::Prompt | HookSignal::Working | HookSignal::ToolUsed(_) | HookSignal::TurnOver => {
-                self.hold.due
+                self.hold.due.filter(|due| *due != Why::ApiError)
             }
             HookSignal::Idle | HookSignal::Asks(_) => self.hold.due,
         };

@@ -31,7 +31,6 @@ pub struct Restarts {
     pub(super) last_end: Option<String>,
 }
 
-/// The next run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NextRun {
     /// How the previous run ended, as text.

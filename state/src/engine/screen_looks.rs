@@ -45,7 +45,6 @@ impl Worker {
         effects
     }
 
-    /// The effects of a look.
     fn look_follows(&mut self, reading: Option<Reading>, seen: LookSummary, now: Now) -> Vec<Effect> {
         let LookSummary { changed, stable, working, waiting, mut probe } = seen;
         let may_type = !(self.policy.paste && self.is_held());

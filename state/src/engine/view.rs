@@ -13,7 +13,7 @@ impl Worker {
         let live = |calm: Status| match (self.reachable, &self.trouble) {
             (false, _) => Status::Unreachable,
             // The person who types is there, and deals with the dialog.
-            (true, Some(_)) if self.holder_is_here() => calm,
+            (true, Some(_)) if self.is_held_by_typing() => calm,
             (true, Some(_)) => Status::Waiting,
             (true, None) => calm,
         };
@@ -81,18 +81,13 @@ impl Worker {
         self.cause().map(|cause| cause.text())
     }
 
-    /// Whether the person who holds the worker is at its pane.
-    fn holder_is_here(&self) -> bool {
-        self.is_held_by_typing()
-    }
-
     /// The cause of a held worker. What the agent requests of a person who may be away is more important.
     fn held_cause(&self) -> Option<Cause> {
         let (by, since) = self.held_by()?;
         if matches!(self.phase, Phase::Stopped { .. } | Phase::Lost | Phase::Parked | Phase::Ending { .. }) {
             return None;
         }
-        let asks = self.trouble.is_some() && self.has_pane() && !self.holder_is_here();
+        let asks = self.trouble.is_some() && self.has_pane() && !self.is_held_by_typing();
         (!asks).then_some(Cause::Held { by, since })
     }
 

@@ -30,7 +30,6 @@ const RESERVED: [&str; 14] =
 pub(super) struct Redirect {
     /// Whether the file is written.
     pub(super) writes: bool,
-    /// The file.
     pub(super) file: String,
 }
 
@@ -70,7 +69,6 @@ pub(super) fn base_name(path: &str) -> &str {
 pub(super) struct Pipeline {
     /// The pipeline as it was written.
     pub(super) text: String,
-    /// Its commands.
     pub(super) commands: Vec<ShellCommand>,
     /// Whether the shell does not wait for it.
     pub(super) background: bool,

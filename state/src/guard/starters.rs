@@ -46,7 +46,6 @@ const STARTERS: [Starter; 24] = [
 /// Programs that run the text after `-c`, or their standard input.
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "su"];
 
-/// Whether a program is a shell.
 pub(super) fn is_shell(program: &str) -> bool {
     SHELLS.contains(&base_name(program))
 }

@@ -33,28 +33,11 @@ pub enum ReportError {
     Xml(String),
 }
 
+crate::word_table!(pub ReportFormat, word, of_word, [(Junit, "junit"), (Tap, "tap"), (Libtest, "libtest")]);
+
 impl ReportFormat {
     /// All of them, for messages.
     pub const WORDS: &'static str = "junit, tap, libtest";
-
-    /// Reads a word of the command line.
-    pub fn of_word(word: &str) -> Option<Self> {
-        match word {
-            "junit" => Some(Self::Junit),
-            "tap" => Some(Self::Tap),
-            "libtest" => Some(Self::Libtest),
-            _ => None,
-        }
-    }
-
-    /// Its word on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Junit => "junit",
-            Self::Tap => "tap",
-            Self::Libtest => "libtest",
-        }
-    }
 
     /// Reads a report.
     ///

@@ -31,23 +31,24 @@ pub enum Status {
     Unreachable,
 }
 
-impl Status {
-    /// The word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Retrying => "retrying",
-            Self::Paused => "paused",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Killed => "killed",
-            Self::Lost => "lost",
-            Self::Unreachable => "unreachable",
-        }
-    }
+crate::word_table!(
+    pub Status,
+    as_str,
+    [
+        (Starting, "starting"),
+        (Running, "running"),
+        (Waiting, "waiting"),
+        (Retrying, "retrying"),
+        (Paused, "paused"),
+        (Done, "done"),
+        (Failed, "failed"),
+        (Killed, "killed"),
+        (Lost, "lost"),
+        (Unreachable, "unreachable")
+    ]
+);
 
+impl Status {
     /// True while swarm itself goes on with the worker. A paused loop is neither live nor finished.
     pub fn is_live(self) -> bool {
         match self {
@@ -87,17 +88,11 @@ pub enum LoopStatus {
     Failed,
 }
 
-impl LoopStatus {
-    /// The word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Paused => "paused",
-            Self::Stopped => "stopped",
-            Self::Failed => "failed",
-        }
-    }
-}
+crate::word_table!(
+    pub LoopStatus,
+    as_str,
+    [(Running, "running"), (Paused, "paused"), (Stopped, "stopped"), (Failed, "failed")]
+);
 
 impl fmt::Display for LoopStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

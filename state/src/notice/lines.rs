@@ -141,7 +141,7 @@ impl Entry {
                 vec![reason.log_line(*iterations)]
             }
             Self::StoryStarted { mode, story, .. } => vec![format!("[STORY] {mode} {story}")],
-            Self::Paused { by } => vec![by.log_line().to_owned()],
+            Self::Paused { by } => vec![by.log_line()],
             Self::Resumed => vec!["[RESUME]".into()],
             Self::Held { .. } => vec!["[HOLD]".into()],
             Self::Released => vec!["[RELEASE]".into()],

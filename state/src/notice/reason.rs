@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::budget::USAGE_UNKNOWN;
+use crate::model::{Exit, out_of_memory};
 
 /// How an iteration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IterationExit {
     /// The agent exited by itself.
-    Exit(crate::model::Exit),
+    Exit(Exit),
     /// swarm ended an interactive agent that had printed something and then nothing for the inactivity timeout.
     Inactivity,
     /// swarm ended an agent that had to print or exit and printed nothing for the inactivity timeout.
@@ -52,50 +53,38 @@ pub enum Counts {
 impl IterationExit {
     /// One word without spaces, for `exit=…`.
     pub fn word(self) -> String {
-        use crate::model::Exit;
-        match self {
-            Self::Exit(Exit::Code(code)) => code.to_string(),
-            Self::Exit(Exit::Signal(signal)) => format!("signal-{signal}"),
-            Self::Exit(Exit::OutOfMemory(_)) => "out-of-memory".into(),
-            Self::Exit(Exit::Lost) => "lost".into(),
-            Self::Exit(Exit::Unknown) => "unknown".into(),
-            Self::Inactivity | Self::Silent => "inactivity".into(),
-            Self::Done => "done".into(),
-            Self::Killed => "killed".into(),
-            Self::SpawnFailed => "spawn-failed".into(),
-            Self::Timeout => "timeout".into(),
-            Self::OutOfTime => "out-of-time".into(),
-            Self::Outage => "outage".into(),
-            Self::ApiError => "api-error".into(),
-            Self::ContextSpent => "context-spent".into(),
-            Self::TurnOver => "turn-over".into(),
-            Self::Undelivered => "undelivered".into(),
-            Self::Unanswered => "unanswered".into(),
-        }
+        self.row().0
     }
 
     /// The end as a phrase, for a person.
     pub(crate) fn phrase(self) -> String {
-        use crate::model::Exit;
+        self.row().1
+    }
+
+    /// The table of ends: word and phrase.
+    fn row(self) -> (String, String) {
+        let row = |word: &str, phrase: &str| (word.to_owned(), phrase.to_owned());
         match self {
-            Self::Exit(Exit::Code(code)) => format!("exit status {code}"),
-            Self::Exit(Exit::Signal(signal)) => format!("ended by signal {signal}, which swarm did not send"),
-            Self::Exit(Exit::OutOfMemory(cap)) => crate::model::out_of_memory(cap),
-            Self::Exit(Exit::Lost) => "its pane vanished".into(),
-            Self::Exit(Exit::Unknown) => "exit status unknown".into(),
-            Self::Inactivity => "nothing new on screen".into(),
-            Self::Silent => "nothing on screen".into(),
-            Self::Done => "done pattern matched".into(),
-            Self::Killed => "killed".into(),
-            Self::SpawnFailed => "the agent was not started".into(),
-            Self::Timeout => "the iteration's time limit was reached".into(),
-            Self::OutOfTime => "the loop's time limit was reached".into(),
-            Self::Outage => "an outage stopped the agent".into(),
-            Self::ApiError => "an API error ended its turn".into(),
-            Self::ContextSpent => "its context was full".into(),
-            Self::TurnOver => "its turn ended".into(),
-            Self::Undelivered => "the prompt was not delivered".into(),
-            Self::Unanswered => "its question was not answered".into(),
+            Self::Exit(Exit::Code(code)) => (code.to_string(), format!("exit status {code}")),
+            Self::Exit(Exit::Signal(signal)) => {
+                (format!("signal-{signal}"), format!("ended by signal {signal}, which swarm did not send"))
+            }
+            Self::Exit(Exit::OutOfMemory(cap)) => row("out-of-memory", &out_of_memory(cap)),
+            Self::Exit(Exit::Lost) => row("lost", "its pane vanished"),
+            Self::Exit(Exit::Unknown) => row("unknown", "exit status unknown"),
+            Self::Inactivity => row("inactivity", "nothing new on screen"),
+            Self::Silent => row("inactivity", "nothing on screen"),
+            Self::Done => row("done", "done pattern matched"),
+            Self::Killed => row("killed", "killed"),
+            Self::SpawnFailed => row("spawn-failed", "the agent was not started"),
+            Self::Timeout => row("timeout", "the iteration's time limit was reached"),
+            Self::OutOfTime => row("out-of-time", "the loop's time limit was reached"),
+            Self::Outage => row("outage", "an outage stopped the agent"),
+            Self::ApiError => row("api-error", "an API error ended its turn"),
+            Self::ContextSpent => row("context-spent", "its context was full"),
+            Self::TurnOver => row("turn-over", "its turn ended"),
+            Self::Undelivered => row("undelivered", "the prompt was not delivered"),
+            Self::Unanswered => row("unanswered", "its question was not answered"),
         }
     }
 
@@ -121,15 +110,6 @@ impl IterationExit {
     }
 }
 
-/// The state of a loop whose held-out checks failed too often.
-const HELD_OUT_SPENT: &str = "the held-out check failed in all tries";
-
-/// The state of a loop with a check that cannot run.
-const CANNOT_CHECK: &str = "a check cannot run";
-
-/// The state of a loop with a story that swarm sends back although it has reached its review cap.
-const STORY_STUCK: &str = "a story is sent back again and again at its review cap";
-
 /// The origin of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -151,29 +131,30 @@ pub enum PauseBy {
 }
 
 impl PauseBy {
+    /// The table of origins: the word in the log, the origin in a few words, and why swarm paused the loop by itself.
+    fn row(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::User => ("", "by you", ""),
+            Self::Shutdown => ("shutdown", "the daemon was stopped", ""),
+            Self::NoProgress => ("no_progress", "no progress", "no progress"),
+            Self::BudgetUnseen => ("budget_unseen", "cost unknown", USAGE_UNKNOWN),
+            Self::HeldOut => ("held_out", "held-out check failed", "the held-out check failed in all tries"),
+            Self::CannotCheck => ("cannot_check", "a check cannot run", "a check cannot run"),
+            Self::StoryStuck => {
+                ("story_stuck", "a story is stuck", "a story is sent back again and again at its review cap")
+            }
+        }
+    }
+
     /// The word in `reason` where swarm paused the loop.
     pub fn slug(self) -> Option<&'static str> {
-        match self {
-            Self::User | Self::Shutdown => None,
-            Self::NoProgress => Some("no_progress"),
-            Self::BudgetUnseen => Some("budget_unseen"),
-            Self::HeldOut => Some("held_out"),
-            Self::CannotCheck => Some("cannot_check"),
-            Self::StoryStuck => Some("story_stuck"),
-        }
+        let (slug, _, reason) = self.row();
+        (!reason.is_empty()).then_some(slug)
     }
 
     /// The origin in a few words, beside the status `paused`.
     pub fn brief(self) -> &'static str {
-        match self {
-            Self::User => "by you",
-            Self::Shutdown => "the daemon was stopped",
-            Self::NoProgress => "no progress",
-            Self::BudgetUnseen => "cost unknown",
-            Self::HeldOut => "held-out check failed",
-            Self::CannotCheck => CANNOT_CHECK,
-            Self::StoryStuck => "a story is stuck",
-        }
+        self.row().1
     }
 
     /// The state of the paused loop for a person to read.
@@ -181,11 +162,9 @@ impl PauseBy {
         match self {
             Self::User => "paused".to_owned(),
             Self::Shutdown => "paused when the daemon stopped".to_owned(),
-            Self::NoProgress => "paused: no progress".to_owned(),
-            Self::BudgetUnseen => format!("paused: {USAGE_UNKNOWN}"),
-            Self::HeldOut => format!("paused: {HELD_OUT_SPENT}"),
-            Self::CannotCheck => format!("paused: {CANNOT_CHECK}"),
-            Self::StoryStuck => format!("paused: {STORY_STUCK}"),
+            Self::NoProgress | Self::BudgetUnseen | Self::HeldOut | Self::CannotCheck | Self::StoryStuck => {
+                format!("paused: {}", self.row().2)
+            }
         }
     }
 
@@ -194,25 +173,16 @@ impl PauseBy {
         match self {
             Self::User => "paused".to_owned(),
             Self::Shutdown => "paused (the daemon is stopping)".to_owned(),
-            Self::NoProgress => "paused (no progress)".to_owned(),
-            Self::BudgetUnseen => format!("paused ({USAGE_UNKNOWN})"),
-            Self::HeldOut => format!("paused ({HELD_OUT_SPENT})"),
-            Self::CannotCheck => format!("paused ({CANNOT_CHECK})"),
-            Self::StoryStuck => format!("paused ({STORY_STUCK})"),
+            Self::NoProgress | Self::BudgetUnseen | Self::HeldOut | Self::CannotCheck | Self::StoryStuck => {
+                format!("paused ({})", self.row().2)
+            }
         }
     }
 
     /// The line for `iterations.log`, without the time.
-    pub fn log_line(self) -> &'static str {
-        match self {
-            Self::User => "[PAUSE]",
-            Self::Shutdown => "[PAUSE] reason=shutdown",
-            Self::NoProgress => "[PAUSE] reason=no_progress",
-            Self::BudgetUnseen => "[PAUSE] reason=budget_unseen",
-            Self::HeldOut => "[PAUSE] reason=held_out",
-            Self::CannotCheck => "[PAUSE] reason=cannot_check",
-            Self::StoryStuck => "[PAUSE] reason=story_stuck",
-        }
+    pub fn log_line(self) -> String {
+        let (slug, ..) = self.row();
+        if self.is_user() { "[PAUSE]".to_owned() } else { format!("[PAUSE] reason={slug}") }
     }
 
     /// True when a person paused the loop. Its follower then waits for what the person does next.

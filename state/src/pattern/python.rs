@@ -3,6 +3,7 @@
 //! Only what Python writes differently is rewritten; the rest passes through, so that the matcher judges it.
 
 /// A pattern in the matchers' syntax.
+#[derive(Default)]
 pub(super) struct Translation {
     /// The pattern.
     pub strict: String,
@@ -20,21 +21,7 @@ pub(super) struct Translation {
 
 /// Translates a pattern. Never fails: what is broken stays broken and is refused by the matcher.
 pub(super) fn translate(source: &str) -> Translation {
-    let mut t = Translator {
-        chars: source.chars().collect(),
-        at: 0,
-        from: 0,
-        quantified: false,
-        verbose: false,
-        done: Translation {
-            strict: String::new(),
-            origin: vec![],
-            loose: String::new(),
-            anchored: false,
-            varying: false,
-            backtracks: false,
-        },
-    };
+    let mut t = Translator { chars: source.chars().collect(), ..Translator::default() };
     while let Some(c) = t.next() {
         let quantified = std::mem::take(&mut t.quantified);
         match c {
@@ -58,6 +45,7 @@ pub(super) fn translate(source: &str) -> Translation {
     t.done
 }
 
+#[derive(Default)]
 struct Translator {
     chars: Vec<char>,
     /// The next character.

@@ -25,7 +25,6 @@ pub(super) fn dialog(phrase: &str, option: &str, what: &str) -> Marker {
     marker(&pattern, what)
 }
 
-/// A marker.
 pub(super) fn marker(pattern: &str, what: &str) -> Marker {
     Marker { pattern: pattern.to_owned(), what: what.to_owned() }
 }

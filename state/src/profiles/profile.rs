@@ -9,8 +9,9 @@ use crate::outage::Wording;
 use crate::transcript::{Account, Usage};
 
 /// The facts about one agent CLI that swarm uses. A field that is left out has the generic row's value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+/// [`Profile::default`] is blank; a command that no row knows has [`Profile::generic`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default = "Profile::generic")]
 pub struct Profile {
     /// Its name in settings and messages.
     pub name: String,
@@ -34,7 +35,8 @@ pub struct Profile {
     /// The flag that precedes the first prompt of a conversation, where the prompt is not a plain argument.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chat_flag: Option<String>,
-    /// The command takes `--` as the end of its options, so a prompt may begin with `-` behind it.
+    /// The command takes `--` as the end of its options, so a prompt may begin with `-` behind it. A script would see
+    /// it as its argument.
     pub end_of_options: bool,
     /// The flag that names a new session, so that its transcript can be found.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,44 +132,13 @@ pub enum HookStyle {
 /// The default of [`Profile::hold`], in seconds.
 const DEFAULT_HOLD: u64 = 300;
 
-impl Default for Profile {
-    fn default() -> Self {
-        Self::generic()
-    }
-}
-
 impl Profile {
     /// The row for a command that no other row knows. A last row that starts with an input mark is ready: a program at
     /// its prompt. Not so where the row looks like the chosen one of a list: with a number, or below an indented row.
     pub fn generic() -> Self {
         Self {
             name: "generic".into(),
-            commands: vec![],
-            one_shot: vec![],
-            bare_one_shot: false,
-            one_shot_takes_prompt: false,
-            interactive_via: PromptVia::Auto,
             one_shot_via: PromptVia::Stdin,
-            arg_flag: None,
-            chat_flag: None,
-            // Nobody knows whether the command takes `--`; a script would see it as its argument.
-            end_of_options: false,
-            session_flag: None,
-            session_own: vec![],
-            tells_cost: false,
-            input_price: None,
-            cached_price: None,
-            output_price: None,
-            outage: vec![],
-            record_args: vec![],
-            permission_flags: vec![],
-            unattended_args: vec![],
-            root_variable: None,
-            permission_files: vec![],
-            hooks: HookStyle::Off,
-            hold: None,
-            sandbox: SandboxProfile::default(),
-            model_flag: None,
             ready: [
                 // Alone in its row, with a footer or a clock of at most four rows below it.
                 r"^(?:❯|>|\$|>>>)(?:\n[^\n]*){0,4}\Z",
@@ -179,13 +150,7 @@ impl Profile {
             ]
             .map(str::to_owned)
             .to_vec(),
-            input: vec![],
-            error: vec![],
-            hides_input: false,
-            settle_ms: 0,
-            working: vec![],
-            startup: vec![],
-            permission: vec![],
+            ..Self::default()
         }
     }
 

@@ -138,7 +138,7 @@ impl Echo {
         let ink = Ink::of(&flat, Detail::Signs);
         let letters = Ink::of(&flat, Detail::Letters).text;
         let whole = found.iter().any(|range| ink.range(range) == (0..ink.text.len()));
-        let bare = !flat.contains(' ') || (whole && !done.is_varying());
+        let bare = !flat.contains(' ') || (whole && !done.is_varying);
         (!ink.text.is_empty()).then_some(Self { ink: ink.text, letters, bare })
     }
 

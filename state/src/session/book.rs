@@ -154,20 +154,19 @@ pub enum PromiseFound {
     Unread,
 }
 
-impl PromiseFound {
-    /// The word in the log.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Found => "found",
-            Self::Doubtful => "doubtful",
-            Self::Rejected => "rejected",
-            Self::Pause => "pause",
-            Self::Missing => "missing",
-            Self::Error => "error",
-            Self::Unread => "unread",
-        }
-    }
-}
+crate::word_table!(
+    pub PromiseFound,
+    word,
+    [
+        (Found, "found"),
+        (Doubtful, "doubtful"),
+        (Rejected, "rejected"),
+        (Pause, "pause"),
+        (Missing, "missing"),
+        (Error, "error"),
+        (Unread, "unread")
+    ]
+);
 
 /// A line of `log.jsonl`: one stop, a cancel or a resume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -61,12 +61,11 @@ pub fn cancel(state: &SessionLoop, book: &Book, now: DateTime<Utc>) -> StopOutco
     let why = "cancelled by hand";
     let status = Some(SessionStatus::Cancelled);
     StopOutcome {
-        answer: StopAnswer::Allow(None),
         after: After::Remove,
         book: Book { status, why: Some(why.to_owned()), ..book.clone() }.of(state),
         log: Some(LogLine { status, ..LogLine::unread(now, state.iteration, why) }),
         status,
-        note: None,
+        ..StopOutcome::default()
     }
 }
 
@@ -86,25 +85,16 @@ pub fn resume(state: &SessionLoop, book: &Book, session: &SessionId, now: DateTi
         ..book.clone()
     };
     StopOutcome {
-        answer: StopAnswer::Allow(None),
         log: Some(LogLine::unread(now, state.iteration, "resumed")),
         after: After::Write(Box::new(state)),
         book,
-        status: None,
-        note: None,
+        ..StopOutcome::default()
     }
 }
 
 /// A stop that is none of this loop's, or that a paused loop does not hold.
 fn untouched(book: &Book, status: Option<SessionStatus>) -> StopOutcome {
-    StopOutcome {
-        answer: StopAnswer::Allow(None),
-        after: After::Unchanged,
-        book: book.clone(),
-        log: None,
-        status,
-        note: None,
-    }
+    StopOutcome { book: book.clone(), status, ..StopOutcome::default() }
 }
 
 /// Whether a stop looks like the one that was decided last, reported by a second hook. It can also be the next stop,

@@ -103,19 +103,9 @@ impl Ready {
     }
 }
 
+crate::word_table!(pub ProjectType, word, of, [(Software, "software"), (Generic, "generic")]);
+
 impl ProjectType {
-    /// The word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Software => "software",
-            Self::Generic => "generic",
-        }
-    }
-
-    fn of(word: &str) -> Option<Self> {
-        [Self::Software, Self::Generic].into_iter().find(|kind| kind.word() == word)
-    }
-
     /// The branch that `_meta.json` names for a software project, for the caller to look up; `None` when there is none.
     pub fn branch_of(meta: &[u8]) -> Option<String> {
         let meta = Meta::parse(meta).ok()?;

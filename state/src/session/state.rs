@@ -63,19 +63,7 @@ impl std::fmt::Display for SessionId {
     }
 }
 
-impl TryFrom<String> for SessionId {
-    type Error = SessionIdError;
-
-    fn try_from(id: String) -> Result<Self, SessionIdError> {
-        Self::new(&id)
-    }
-}
-
-impl From<SessionId> for String {
-    fn from(id: SessionId) -> Self {
-        id.0
-    }
-}
+crate::words::serde_text!(SessionId, SessionIdError, SessionId::new, SessionId::as_str);
 
 /// The command that started a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,21 +77,9 @@ pub enum SessionKind {
     DoIt,
 }
 
+crate::word_table!(pub SessionKind, word, of, [(Ralph, "ralph"), (Ulw, "ulw"), (DoIt, "do-it")]);
+
 impl SessionKind {
-    /// The word in a state file and in what is printed.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Ralph => "ralph",
-            Self::Ulw => "ulw",
-            Self::DoIt => "do-it",
-        }
-    }
-
-    /// The kind of a word.
-    pub fn of(word: &str) -> Option<Self> {
-        [Self::Ralph, Self::Ulw, Self::DoIt].into_iter().find(|kind| kind.word() == word)
-    }
-
     /// Default number of tool calls that a promise requires.
     pub fn min_tool_calls(self) -> u64 {
         match self {
@@ -262,16 +238,15 @@ pub enum SessionStatus {
     HostCap,
 }
 
-impl SessionStatus {
-    /// The word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::PromiseAccepted => "PROMISE_ACCEPTED",
-            Self::MaxIterationsReached => "MAX_ITERATIONS_REACHED",
-            Self::Paused => "PAUSED",
-            Self::Cancelled => "CANCELLED",
-            Self::NotActive => "NOT_ACTIVE",
-            Self::HostCap => "HOST_CAP",
-        }
-    }
-}
+crate::word_table!(
+    pub SessionStatus,
+    word,
+    [
+        (PromiseAccepted, "PROMISE_ACCEPTED"),
+        (MaxIterationsReached, "MAX_ITERATIONS_REACHED"),
+        (Paused, "PAUSED"),
+        (Cancelled, "CANCELLED"),
+        (NotActive, "NOT_ACTIVE"),
+        (HostCap, "HOST_CAP")
+    ]
+);

@@ -70,6 +70,12 @@ pub enum StopAnswer {
     },
 }
 
+impl Default for StopAnswer {
+    fn default() -> Self {
+        Self::Allow(None)
+    }
+}
+
 impl StopAnswer {
     /// Whether the agent goes on.
     pub fn is_held(&self) -> bool {
@@ -82,9 +88,10 @@ impl StopAnswer {
 }
 
 /// The effect on the state file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum After {
     /// Nothing.
+    #[default]
     Unchanged,
     /// The file is rewritten with this state.
     Write(Box<SessionLoop>),
@@ -92,8 +99,8 @@ pub enum After {
     Remove,
 }
 
-/// The outcome of a stop.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The outcome of a stop. By default, the stop happens and nothing changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StopOutcome {
     /// The answer to the host.
     pub answer: StopAnswer,

@@ -21,24 +21,18 @@ use tokens::{Token, tokens};
 
 /// The typed task and options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "a field is the option of its name")]
 pub struct Words {
     /// The task; empty when only options were given.
     pub task: String,
     /// `--max-iterations`, `-n`, or the bare number of `/do-it:ralph`.
     pub max_iterations: Option<Ceiling>,
-    /// `--completion-promise`.
     pub completion_promise: Option<Promise>,
-    /// `--min-tool-calls`.
     pub min_tool_calls: Option<u64>,
-    /// `--on-promise-no-work`.
     pub on_no_work: Option<OnNoWork>,
-    /// `--no-diff-limit`.
     pub no_diff_limit: Option<u32>,
-    /// `--archive-on-branch-change`.
     pub archive_on_branch_change: bool,
-    /// `--create-branch`.
     pub create_branch: bool,
-    /// `--contract`.
     pub contract: Option<String>,
 }
 

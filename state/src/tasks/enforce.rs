@@ -50,9 +50,7 @@ impl Enforced {
         }
         self.changed.take_if(|changed| changed != id);
     }
-}
 
-impl Enforced {
     /// Undoes the approvals of the iteration for a reason, if there is one.
     pub fn undo_approvals(&mut self, before: &TaskList, options: ReviewOptions, why: &str) {
         if why.is_empty() {

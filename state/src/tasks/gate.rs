@@ -67,7 +67,7 @@ pub const PRD_FILE: &str = "prd.md";
 pub const PROMPT_FILE: &str = "prompt.md";
 
 /// The work of one iteration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskTurn {
     /// The kind of work.
     pub mode: IterationMode,
@@ -79,7 +79,7 @@ pub struct TaskTurn {
 }
 
 /// The result of an iteration.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TaskVerdict {
     /// Its work.
     #[serde(flatten)]
@@ -121,24 +121,6 @@ pub struct TaskVerdict {
 const MAX_SENT_BACK_AT_CAP: u32 = 3;
 
 impl TaskVerdict {
-    /// The verdict on a list without stories.
-    pub fn new(turn: TaskTurn, status: Option<ReviewStatus>) -> Self {
-        Self {
-            turn,
-            status,
-            is_changed: false,
-            is_passed: false,
-            done: 0,
-            total: 0,
-            skip_review: false,
-            promised_early: false,
-            undone: vec![],
-            checks: vec![],
-            noted: vec![],
-            sent_back_at_cap: 0,
-        }
-    }
-
     /// Why a person has to decide about the story; `None` if nobody has to. After each decision, the story has as many
     /// reviews as before.
     pub fn stuck(&self) -> Option<String> {
@@ -164,7 +146,9 @@ impl TaskVerdict {
             skip_review,
             undone: enforced.remarks.clone(),
             noted: enforced.noted.clone(),
-            ..Self::new(turn, status)
+            turn,
+            status,
+            ..Self::default()
         }
     }
 

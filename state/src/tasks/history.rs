@@ -55,7 +55,7 @@ mod tests {
     fn reviews_are_counted_for_each_story() {
         let iteration = |mode, story: &str, status, is_changed| {
             let turn = TaskTurn { mode, story: story.into(), title: story.to_lowercase() };
-            let tasks = TaskVerdict { is_changed, ..TaskVerdict::new(turn, Some(status)) };
+            let tasks = TaskVerdict { turn, status: Some(status), is_changed, ..TaskVerdict::default() };
             Iteration {
                 verdict: Some(Verdict { tasks: Some(tasks.into()), ..Verdict::default() }),
                 ..Iteration::default()

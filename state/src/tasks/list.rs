@@ -17,21 +17,12 @@ pub enum ReviewStatus {
     Approved,
 }
 
-impl ReviewStatus {
-    /// The word in the file.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::NeedsReview => "needs_review",
-            Self::ChangesRequested => "changes_requested",
-            Self::Approved => "approved",
-        }
-    }
-
-    /// The status with this word.
-    pub(crate) fn of_word(word: &str) -> Option<Self> {
-        [Self::NeedsReview, Self::ChangesRequested, Self::Approved].into_iter().find(|it| it.word() == word)
-    }
-}
+crate::word_table!(
+    pub ReviewStatus,
+    word,
+    of_word,
+    [(NeedsReview, "needs_review"), (ChangesRequested, "changes_requested"), (Approved, "approved")]
+);
 
 /// The fields that only a review may change, as `.ralph-active` and the file have them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -28,20 +28,16 @@ const PLACEHOLDER_BRANCH: &str = "ralph/feature-name";
 
 /// The values of a template's placeholders. A placeholder without a value stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "a field is the placeholder of its name: `{{MODE}}`")]
 pub struct TemplateValues {
     /// `{{ITERATION}}` and `$RALPH_ITERATION`: from 1.
     pub iteration: Option<u32>,
     /// `{{MAX_ITERATIONS}}` and `$RALPH_MAX_ITERATIONS`.
     pub max_iterations: Option<u32>,
-    /// `{{MODE}}`.
     pub mode: Option<IterationMode>,
-    /// `{{STORY_ID}}`.
     pub story_id: Option<String>,
-    /// `{{STORY_TITLE}}`.
     pub story_title: Option<String>,
-    /// `{{REVIEW_CAP}}`.
     pub review_cap: Option<u64>,
-    /// `{{PROJECT_NAME}}`.
     pub project_name: Option<String>,
     /// `{{DATE}}`: a day, `2026-01-15`.
     pub date: Option<String>,

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-/// The text at a path.
 pub(super) fn text_at<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
     value.pointer(path)?.as_str()
 }

@@ -11,7 +11,7 @@ use swarm_state::template::tasks::feature_branch;
 use crate::cli::RalphInit;
 use crate::client::context::ClientContext;
 use crate::client::list_users::{ListChange, refuse_used_list};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::out::{CommandResult, Failure};
 use crate::shell::quote_path;
 use crate::task_files::{PRD_FILE, PROGRESS_FILE, PROMPT_FILE, TASK_DIR, TASKS_FILE, TaskDir};
@@ -50,7 +50,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphInit) -> CommandResult 
         let mut options = OpenOptions::new();
         let file = options.create(true).append(true).open(&ignore_file);
         file.and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(|e| cannot("write", &ignore_file, e))?;
+            .map_err(|e| failed("write", &ignore_file, e))?;
         ctx.out.line(&format!("added {MARKER_FILE} to .gitignore"))?;
     }
     if branch.is_some() && existing.contains(&TASKS_FILE) && !args.force {
@@ -92,17 +92,14 @@ fn ignored(file: &Path) -> Result<Option<String>> {
     let text = match fs::read(file) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(cannot("read", file, error)),
+        Err(error) => return Err(failed("read", file, error)),
     };
     let is_rule = |line: &str| line.trim() == MARKER_FILE || line.trim() == format!("/{MARKER_FILE}");
     let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     Ok((!text.lines().any(is_rule)).then(|| format!("{gap}{MARKER_FILE}\n")))
 }
 
-fn cannot(verb: &str, file: &Path, error: std::io::Error) -> Error {
-    Error::system(format!("cannot {verb} '{}'", file.display()), error)
-}
-
+/// Prints the commands to run next.
 fn next_steps(ctx: &ClientContext, args: &RalphInit, place: &TaskDir) -> Result<u8, Failure> {
     if !place.project.ancestors().any(|dir| dir.join(".git").exists()) {
         ctx.out

@@ -110,7 +110,7 @@ fn a_verified_loop_ends_when_every_gate_holds_whatever_the_agents_exit() {
 fn tasks(done: u64) -> Verdict {
     let turn = TaskTurn { mode: IterationMode::Review, story: "US-001".into(), title: "Pay".into() };
     let undone = vec!["story US-002 was removed and was restored".into()];
-    let tasks = TaskVerdict { done, total: 2, undone, ..TaskVerdict::new(turn, None) };
+    let tasks = TaskVerdict { turn, done, total: 2, undone, ..TaskVerdict::default() };
     Verdict { tasks: Some(tasks.into()), ..Verdict::default() }
 }
 
@@ -471,7 +471,7 @@ fn a_loop_whose_story_is_stuck_at_its_cap_is_paused_after_every_third_time() {
         worker.step(Event::Up(Run(run)), at(0));
         worker.step(Event::Exited(Run(run), Exit::Code(0)), at(0));
         let turn = TaskTurn { mode: IterationMode::Review, story: "US-001".into(), title: String::new() };
-        let tasks = TaskVerdict { sent_back_at_cap, total: 1, ..TaskVerdict::new(turn, None) };
+        let tasks = TaskVerdict { turn, sent_back_at_cap, total: 1, ..TaskVerdict::default() };
         let verdict = Verdict { tasks: Some(tasks.into()), ..Verdict::default() };
         worker.step(Event::Judged(Run(run), verdict), at(0));
         let is_stuck = matches!(sent_back_at_cap, 3 | 6);

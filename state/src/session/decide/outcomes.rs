@@ -66,8 +66,7 @@ impl Case<'_> {
             after: After::Write(Box::new(self.state.clone())),
             log: Some(self.line(found, Decision::Allow, None, format!("{}; {why}", reason(found)))),
             book,
-            status: None,
-            note: None,
+            ..StopOutcome::default()
         }
     }
 
@@ -141,8 +140,7 @@ impl Case<'_> {
             after: After::Write(Box::new(state)),
             log: Some(self.line(found, Decision::Block, None, reason(found).to_owned())),
             book,
-            status: None,
-            note: None,
+            ..StopOutcome::default()
         }
     }
 

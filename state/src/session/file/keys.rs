@@ -23,46 +23,29 @@ pub(super) enum Key {
     NoDiffLimit,
 }
 
+// In the order of the file.
+crate::word_table!(
+    pub(super) Key,
+    name,
+    of,
+    [
+        (Active, "active"),
+        (Iteration, "iteration"),
+        (MaxIterations, "max_iterations"),
+        (CompletionPromise, "completion_promise"),
+        (PausePromise, "pause_promise"),
+        (StartedAt, "started_at"),
+        (Project, "project"),
+        (Branch, "branch"),
+        (SessionId, "session_id"),
+        (Kind, "kind"),
+        (MinToolCalls, "min_tool_calls"),
+        (OnPromiseNoWork, "on_promise_no_work"),
+        (NoDiffLimit, "no_diff_limit")
+    ]
+);
+
 impl Key {
-    /// All, in the order of the file.
-    pub(super) const ALL: [Self; 13] = [
-        Self::Active,
-        Self::Iteration,
-        Self::MaxIterations,
-        Self::CompletionPromise,
-        Self::PausePromise,
-        Self::StartedAt,
-        Self::Project,
-        Self::Branch,
-        Self::SessionId,
-        Self::Kind,
-        Self::MinToolCalls,
-        Self::OnPromiseNoWork,
-        Self::NoDiffLimit,
-    ];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Iteration => "iteration",
-            Self::MaxIterations => "max_iterations",
-            Self::CompletionPromise => "completion_promise",
-            Self::PausePromise => "pause_promise",
-            Self::StartedAt => "started_at",
-            Self::Project => "project",
-            Self::Branch => "branch",
-            Self::SessionId => "session_id",
-            Self::Kind => "kind",
-            Self::MinToolCalls => "min_tool_calls",
-            Self::OnPromiseNoWork => "on_promise_no_work",
-            Self::NoDiffLimit => "no_diff_limit",
-        }
-    }
-
-    pub(super) fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|key| key.name() == name)
-    }
-
     /// The value as it is written; `None` where the key has no place in the file. A do-it file has the
     /// documented keys alone, so ours stand there only when somebody wrote them.
     pub(super) fn text(self, state: &SessionLoop) -> Option<String> {

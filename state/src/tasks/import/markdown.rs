@@ -6,7 +6,6 @@
 pub(in crate::tasks) const FIELDS: [&str; 7] =
     ["Id", "Priority", "Depends on", "Review", "Feedback", "Notes", "Check command"];
 
-/// A check box.
 pub(super) struct CheckBox<'a> {
     pub(super) indent: usize,
     /// The column of its text in Markdown: that after the bullet.

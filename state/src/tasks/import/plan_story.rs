@@ -6,7 +6,6 @@ use super::forms::{note_done_parts, priority_word};
 use super::stories::ForeignStory;
 use crate::tasks::list::{ReviewStatus, key};
 
-/// A story as the plan has it.
 #[derive(Default)]
 pub(super) struct PlanStory {
     /// Lines with more indentation belong to the story. `None` for a heading.

@@ -26,18 +26,17 @@ pub enum ImportFormat {
     Github,
 }
 
-impl ImportFormat {
-    /// The name for messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Prd => "prd.json",
-            Self::Markdown => "Markdown",
-            Self::TaskMaster => "task-master",
-            Self::Beads => "beads",
-            Self::Github => "GitHub issues",
-        }
-    }
-}
+crate::word_table!(
+    pub ImportFormat,
+    name,
+    [
+        (Prd, "prd.json"),
+        (Markdown, "Markdown"),
+        (TaskMaster, "task-master"),
+        (Beads, "beads"),
+        (Github, "GitHub issues")
+    ]
+);
 
 /// Why a list cannot be imported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
