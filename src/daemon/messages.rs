@@ -211,15 +211,10 @@ pub(crate) enum Job {
     Eof { pane: Pane, reader: SharedReader, reply: oneshot::Sender<Result<Empty>> },
     /// Store the output of a run that ended, close its pane, evaluate the gates.
     Judge {
-        run: Run,
-        exit: Exit,
-        evidence: Evidence,
-        end: Option<Ended>,
+        ended: EndedRun,
+        /// Why it ended, if its prompt was delivered.
         end_if_delivered: Option<Ended>,
-        iteration: Option<IterationInfo>,
-        pane: Option<Pane>,
         spec: Arc<WorkerSpec>,
-        worktree: Option<Worktree>,
         reader: SharedReader,
     },
     /// Permit a person to edit the task list of a loop in a Docker sandbox.
@@ -232,6 +227,21 @@ pub(crate) enum Job {
         removal: WorktreeRemoval,
         reply: oneshot::Sender<Result<git::Removed>>,
     },
+}
+
+/// A run that ended.
+pub(crate) struct EndedRun {
+    pub(crate) run: Run,
+    pub(crate) exit: Exit,
+    /// The evidence that was collected while it ran.
+    pub(crate) evidence: Evidence,
+    /// Why, where it was an iteration.
+    pub(crate) end: Option<Ended>,
+    /// Which iteration it was; `None` for a plain worker.
+    pub(crate) iteration: Option<IterationInfo>,
+    /// Its pane, where there still is one.
+    pub(crate) pane: Option<Pane>,
+    pub(crate) cwd: PathBuf,
 }
 
 /// How the delivery of a prompt ended.

@@ -1,6 +1,6 @@
 //! A slot: everything that the supervisor holds about one worker.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +23,7 @@ use crate::daemon::run::context::RunContext;
 use crate::daemon::run::driver::Driver;
 use crate::daemon::run::input;
 use crate::daemon::run::iteration::{loop_id, loop_run};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::loops::LoopRun;
 use crate::owner;
 
@@ -274,6 +274,11 @@ impl Slot {
         })
     }
 
+    /// The directory of its runs.
+    pub(crate) fn cwd(&self) -> &Path {
+        self.worktree.as_ref().map_or(&self.spec.cwd, |worktree| &worktree.path)
+    }
+
     /// The loop with a task list; `None` for another worker.
     pub(crate) fn task_loop(&self) -> Option<LoopRun> {
         self.spec.ralph.as_ref()?.gates.tasks.as_ref()?;
@@ -312,7 +317,7 @@ impl Slot {
             None => return Ok(()),
         };
         let message = format!("worker '{}'{what}", self.spec.name);
-        Err(Error::new(ErrorCode::Conflict, message).hint("wait a moment, then retry"))
+        Err(Error::conflict(message).hint("wait a moment, then retry"))
     }
 
     /// The worker's status. A worker that waits for disk space or memory is `waiting`.
@@ -359,8 +364,7 @@ impl Slot {
 
 /// The loop of a worker, with its current directory.
 pub(crate) fn course_of(slot: &Slot) -> LoopRun {
-    let cwd = slot.worktree.as_ref().map_or(&slot.spec.cwd, |worktree| &worktree.path);
-    loop_run(&slot.driver.context, &slot.spec, &loop_id(slot.origin.started), cwd)
+    loop_run(&slot.driver.context, &slot.spec, &loop_id(slot.origin.started), slot.cwd())
 }
 
 /// A directory of its repository that is there even when its worktree is gone.

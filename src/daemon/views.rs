@@ -40,7 +40,7 @@ fn worker(slot: &Slot) -> WorkerView {
             .flatten()
             .or_else(|| slot.pane.as_ref().filter(|_| live).and_then(|p| procs::first_child(p.pid))),
         cmd: spec.cmd.clone(),
-        cwd: slot.worktree.as_ref().map_or_else(|| spec.cwd.clone(), |w| w.path.clone()),
+        cwd: slot.cwd().to_owned(),
         tags: spec.tags.clone(),
         env: spec.env_names.iter().map(|n| (n.clone(), "***".to_owned())).collect::<BTreeMap<_, _>>(),
         started: slot.origin.started.to_rfc3339(),

@@ -86,7 +86,7 @@ pub(crate) async fn check_tracking() -> Result<String> {
     match slurm::proctrack_fault(kind) {
         None => Ok(kind.to_owned()),
         Some(fault) => {
-            let error = Error::new(ErrorCode::Conflict, fault);
+            let error = Error::conflict(fault);
             Err(error.hint("the administrator has to set ProctrackType=proctrack/cgroup in slurm.conf"))
         }
     }

@@ -9,7 +9,7 @@ use swarm_state::model::WorkerName;
 use swarm_state::notice::PauseBy;
 
 use super::{Problem, Store, create, entries, failed, file_name, read, set_aside, sync_dir, write_atomic};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::signed::Purpose;
 
 /// Marks that are kept as empty files while the record cannot be written.
@@ -110,8 +110,7 @@ impl Store {
     /// Writes a record.
     ///
     /// # Errors
-    /// [`ErrorCode::Conflict`] for a reserved name; [`ErrorCode::System`] if the record cannot be written. The
-    /// earlier record is then unchanged.
+    /// For a reserved name, or when the record cannot be written. The earlier record is then unchanged.
     pub fn save(&self, record: &Record) -> Result<()> {
         let path = self.writable(&record.name)?;
         let bytes = record.to_bytes().map_err(|e| failed("write", &path, e))?;
@@ -180,7 +179,7 @@ impl Store {
         let path = self.paths.worker_file(name);
         if self.is_reserved(name) {
             let text = format!("'{}' cannot be read and must not be overwritten", path.display());
-            return Err(Error::new(ErrorCode::Conflict, text)
+            return Err(Error::conflict(text)
                 .hint("move the file away and run 'swarm daemon restart', or use another name"));
         }
         Ok(path)

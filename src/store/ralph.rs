@@ -87,7 +87,7 @@ impl Store {
                 file.extra = on_disk.extra;
             }
             RalphRead::Bad(problem) if problem.reserved => {
-                return Err(Error::new(ErrorCode::Conflict, problem.message).hint(RESERVED_HINT));
+                return Err(Error::conflict(problem.message).hint(RESERVED_HINT));
             }
             RalphRead::Bad(problem) => self.note(problem),
         }
@@ -116,7 +116,7 @@ impl Store {
         self.check_owner()?;
         let plain = !file_name.is_empty() && !file_name.starts_with('.') && !file_name.contains(['/', '\0']);
         if !plain {
-            return Err(Error::new(ErrorCode::Internal, format!("{file_name:?} is not a file name")));
+            return Err(Error::internal(format!("{file_name:?} is not a file name")));
         }
         let dir = self.paths.iteration_dir(name, iteration);
         private_dir(&dir)?;

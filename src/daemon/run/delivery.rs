@@ -203,7 +203,7 @@ pub(crate) async fn typed(
             let message =
                 "Enter was pressed, then the agent's input box disappeared; the agent may have the text";
             let hint = format!("to see its screen: swarm peek {}", context.name);
-            return Err(Error::new(ErrorCode::Conflict, message).hint(hint));
+            return Err(Error::conflict(message).hint(hint));
         }
         DeliveryEnd::Blocked { dialog, .. } => return Err(in_the_way(context, dialog.as_ref())),
     };

@@ -5,17 +5,16 @@
 //! queue ([`super::exit`]). The driver decides nothing: each result goes to the supervisor as a [`RunReport`].
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use swarm_state::engine::{Effect, Ended, Event, SpawnError};
 use swarm_state::model::{Pane, PromptVia, Run, Worktree};
 use swarm_state::spec::{Prompt, WorkerSpec};
 use swarm_state::tasks::gate::TaskGate;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::daemon::crash;
-use crate::daemon::messages::{IterationInfo, Job, RunReport, SharedReader};
+use crate::daemon::messages::{EndedRun, IterationInfo, Job, RunReport, SharedReader, WorktreeRemoval};
 use crate::daemon::run::context::RunContext;
 use crate::daemon::run::hook_reports::HookRecord;
 use crate::daemon::run::{delivery, exit, finish, input, iteration, remove_worktree, sandbox};
@@ -56,6 +55,17 @@ impl Driver {
         // The task lives as long as the handle; a send can only fail while the runtime shuts down.
         drop(self.queue.send(job));
     }
+
+    /// Puts the removal of a worktree at the end of the queue. Returns where its outcome arrives.
+    pub(crate) fn remove_worktree(
+        &self,
+        worktree: Worktree,
+        removal: WorktreeRemoval,
+    ) -> oneshot::Receiver<Result<git::Removed>> {
+        let (reply, removed) = oneshot::channel();
+        self.push(Job::RemoveWorktree { worktree, removal, reply });
+        removed
+    }
 }
 
 async fn work(context: &RunContext, job: Job) {
@@ -87,21 +97,8 @@ async fn work(context: &RunContext, job: Job) {
             context.report(RunReport::Event(Event::Typed(pane.run)));
             drop(reply.send(outcome.map(|()| Empty {})));
         }
-        Job::Judge {
-            run,
-            exit,
-            evidence,
-            end,
-            end_if_delivered,
-            iteration,
-            pane,
-            spec,
-            worktree,
-            reader,
-        } => {
-            let cwd = worktree.map_or_else(|| spec.cwd.clone(), |worktree| worktree.path);
-            let end = ended_as(context, run, end, end_if_delivered);
-            let ended = finish::EndedRun { run, exit, evidence, end, iteration, pane, cwd };
+        Job::Judge { mut ended, end_if_delivered, spec, reader } => {
+            ended.end = ended_as(context, ended.run, ended.end, end_if_delivered);
             judge(context, &ended, &spec, &reader).await;
         }
         Job::OpenTaskFiles(loop_run) => sandbox::open_task_files(context, &loop_run),
@@ -116,7 +113,7 @@ async fn work(context: &RunContext, job: Job) {
 }
 
 /// Evaluates a run that ended, and reports the verdict.
-async fn judge(context: &RunContext, ended: &finish::EndedRun, spec: &WorkerSpec, reader: &SharedReader) {
+async fn judge(context: &RunContext, ended: &EndedRun, spec: &WorkerSpec, reader: &SharedReader) {
     let lap = |iteration| iteration::IterationRun { context, spec, cwd: &ended.cwd, iteration };
     let reviewer = ended.iteration.as_ref().and_then(|iteration| lap(iteration).reviewer());
     sandbox::leave_docker(context, spec, &ended.cwd, ended.exit, ended.end.as_ref()).await;
@@ -319,7 +316,6 @@ fn planned_list(spec: &WorkerSpec) -> Option<TaskGate> {
 /// Creates the window. Waits for a tmux that does not answer, which may have created the window meanwhile.
 async fn make_window(context: &RunContext, window: &NewWindow) -> Result<Pane> {
     let tmux = &context.tmux;
-    let hurried = || context.hurry.load(Ordering::Relaxed);
     loop {
         let error = match tmux.ensure_server().await {
             Ok(_) => match tmux.new_window(window.clone()).await {
@@ -328,12 +324,12 @@ async fn make_window(context: &RunContext, window: &NewWindow) -> Result<Pane> {
             },
             Err(error) => error,
         };
-        if error.code != ErrorCode::Timeout || hurried() {
+        if error.code != ErrorCode::Timeout || context.is_hurried() {
             return Err(error);
         }
         context.report(RunReport::Silent);
         while matches!(tmux.health().await, Health::Unresponsive) {
-            if hurried() {
+            if context.is_hurried() {
                 return Err(error);
             }
             context.report(RunReport::Frozen);

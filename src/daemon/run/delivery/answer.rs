@@ -92,7 +92,7 @@ impl OpenDialog<'_> {
             "" => "the agent did not react to Enter".to_owned(),
             keys => format!("the agent did not accept the answer '{keys}'"),
         };
-        Error::new(ErrorCode::Conflict, message)
+        Error::conflict(message)
             .hint(format!("to see its screen and answer: swarm attach {}", self.context.name))
     }
 }

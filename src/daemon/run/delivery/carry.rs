@@ -86,8 +86,9 @@ impl DeliveryRun<'_> {
             let mut look = self.interpret(&seen, &mut typed, &delivery, &prompts);
             look.busy = load.as_ref().is_some_and(CpuLoad::is_busy);
             let step = delivery.next(&look, start.elapsed());
+            let blocked = |dialog| Ok(DeliveryEnd::Blocked { dialog, entered: delivery.has_entered() });
             if matches!(step, Step::Paste | Step::Enter) && self.must_not_type() {
-                return Ok(DeliveryEnd::Blocked { dialog: None, entered: delivery.has_entered() });
+                return blocked(None);
             }
             match step {
                 Step::Wait => wait(&mut prompts).await,
@@ -105,14 +106,8 @@ impl DeliveryRun<'_> {
                     load = Some(CpuLoad::new(self.pane.pid));
                 }
                 Step::Accepted => return Ok(DeliveryEnd::Accepted(None)),
-                Step::Dialog(dialog) => {
-                    let entered = delivery.has_entered();
-                    return Ok(DeliveryEnd::Blocked { dialog: Some(dialog), entered });
-                }
-                Step::NoBox => {
-                    let entered = delivery.has_entered();
-                    return Ok(DeliveryEnd::Blocked { dialog: None, entered });
-                }
+                Step::Dialog(dialog) => return blocked(Some(dialog)),
+                Step::NoBox => return blocked(None),
                 Step::NotShown => {
                     return Err(self.failed("the text was pasted, but the agent does not show it"));
                 }
@@ -125,8 +120,9 @@ impl DeliveryRun<'_> {
 
     /// Whether the delivery goes on when tmux answers again. A person who sends a text gets the error at once.
     fn waits_for_tmux(&self, error: &Error) -> bool {
-        let hurried = self.context.hurry.load(Ordering::Relaxed);
-        matches!(self.purpose, DeliveryPurpose::Prompt(_)) && error.code == ErrorCode::Timeout && !hurried
+        matches!(self.purpose, DeliveryPurpose::Prompt(_))
+            && error.code == ErrorCode::Timeout
+            && !self.context.is_hurried()
     }
 
     /// Whether a person holds the worker: then only what people send is typed.
@@ -198,7 +194,7 @@ impl DeliveryRun<'_> {
     async fn enter(&self) -> Result<Option<DeliveryEnd>> {
         let pane = self.pane;
         // An agent that ended before the Enter has not accepted it, whatever reads its terminal now.
-        if cfg!(target_os = "linux") && procs::first_child(pane.pid).is_none() {
+        if line::is_gone(pane) {
             return Err(gone());
         }
         if let DeliveryPurpose::Prompt(dir) = self.purpose {

@@ -52,6 +52,5 @@ pub(crate) fn in_the_way(context: &RunContext, dialog: Option<&Blocked>) -> Erro
         Some(dialog) => format!("the agent shows a dialog: {}", dialog.what),
         None => "the agent shows no input box".to_owned(),
     };
-    Error::new(ErrorCode::Conflict, message)
-        .hint(format!("to see its screen and answer: swarm attach {}", context.name))
+    Error::conflict(message).hint(format!("to see its screen and answer: swarm attach {}", context.name))
 }
