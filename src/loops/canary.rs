@@ -3,7 +3,6 @@
 //! The test is in the agent's tree only while its check runs; see [`planted`].
 
 use std::path::Path;
-use std::time::Duration;
 
 use globset::{Glob, GlobSetBuilder};
 use swarm_state::canary::{self, Canary, CanaryEffect, CanaryRun};
@@ -19,7 +18,7 @@ use walkdir::{DirEntry, WalkDir};
 use super::gates::FINAL_CHECK_TIME;
 use super::inventory;
 use super::run::LoopRun;
-use crate::checks::{CheckPlan, KEPT_OUTPUT_BYTES, OnCheckStep, Step};
+use crate::checks::{CheckPlan, OnCheckStep, Step};
 use crate::error::{Error, Result};
 
 mod planted;
@@ -206,11 +205,9 @@ impl LoopRun {
     ) -> Result<CanaryResult> {
         let token = fresh_token()?;
         let planted = Planted::plant(self, canary, file, &token, plan.on_step)?;
-        let folder = self.iteration_dir(plan.iteration);
-        crate::paths::private_dir(&folder)?;
+        let folder = self.make_iteration_dir(plan.iteration)?;
         let label = if canary.runner.is_empty() { &canary.check } else { &canary.runner };
         let label = format!("canary: {label}");
-        let limit = Duration::from_secs(self.gates.check_timeout.max(1));
         // Python would keep a compiled copy of the test.
         let mut env = (*self.env).clone();
         env.insert("PYTHONDONTWRITEBYTECODE".into(), "1".into());
@@ -219,19 +216,10 @@ impl LoopRun {
                 (plan.on_step)(Step::Started(&label));
             }
         };
-        let checks = CheckPlan {
-            commands: std::slice::from_ref(&canary.check),
-            cwd: &self.cwd,
-            env: &env,
-            limit,
-            until: plan.until,
-            jobs: 1,
-            folder: &folder,
-            stem: STEM,
-            kept: KEPT_OUTPUT_BYTES,
-            on_step: &on_step,
-            sandbox: self.check_sandbox(),
-        };
+        let command = std::slice::from_ref(&canary.check);
+        let checks = self.check_plan(command, &folder, plan.until, &on_step);
+        let checks = CheckPlan { env: &env, stem: STEM, jobs: 1, ..checks };
+        let limit = checks.limit;
         let result = checks.run().await?.pop().ok_or_else(|| Error::system("no result", &canary.check))?;
         (plan.on_step)(Step::Reached("canary_run"));
         planted.remove(plan.on_step)?;

@@ -17,7 +17,7 @@ use swarm_state::profiles::Profile;
 use swarm_state::transcript::Account;
 use tokio::time::{Instant, sleep_until};
 
-use crate::checks::CheckSandbox;
+use crate::checks::{CheckPlan, CheckSandbox, KEPT_OUTPUT_BYTES, OnCheckStep};
 use crate::error::{Error, Result};
 use crate::sandbox::WorkerSandbox;
 use crate::sandbox::tree_files::TreeFiles;
@@ -123,6 +123,16 @@ impl LoopRun {
         self.folder.join("iterations").join(format!("{iteration:04}"))
     }
 
+    /// As [`LoopRun::iteration_dir`], and makes the folder.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(super) fn make_iteration_dir(&self, iteration: u32) -> Result<PathBuf> {
+        let folder = self.iteration_dir(iteration);
+        crate::paths::private_dir(&folder)?;
+        Ok(folder)
+    }
+
     /// Whether agent and checks run in a Docker sandbox, of which swarm sees only the files.
     pub(super) fn is_in_docker(&self) -> bool {
         self.sandbox.as_ref().is_some_and(|sandbox| sandbox.docker.is_some())
@@ -134,8 +144,31 @@ impl LoopRun {
     }
 
     /// The sandbox of checks in the agent's tree.
-    pub(super) fn check_sandbox(&self) -> Option<CheckSandbox<'_>> {
+    fn check_sandbox(&self) -> Option<CheckSandbox<'_>> {
         self.sandbox.as_deref().map(|sandbox| CheckSandbox { sandbox, tree: None, origin: None })
+    }
+
+    /// The plan for commands in the agent's tree whose output goes into `folder`.
+    pub(super) fn check_plan<'a>(
+        &'a self,
+        commands: &'a [String],
+        folder: &'a Path,
+        until: Option<Instant>,
+        on_step: OnCheckStep<'a>,
+    ) -> CheckPlan<'a> {
+        CheckPlan {
+            commands,
+            cwd: &self.cwd,
+            env: &self.env,
+            limit: Duration::from_secs(self.gates.check_timeout.max(1)),
+            until,
+            kept: KEPT_OUTPUT_BYTES,
+            jobs: usize::try_from(self.gates.check_jobs).unwrap_or(1),
+            folder,
+            stem: "check",
+            on_step,
+            sandbox: self.check_sandbox(),
+        }
     }
 
     /// The result of an iteration; `None` if it has not ended or does not exist.

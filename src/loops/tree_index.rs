@@ -35,8 +35,12 @@ impl LoopRun {
             0 => format!("{}: before the first iteration", self.name),
             n => format!("{}: after iteration {n}", self.name),
         };
+        self.store_tree(&self.reference(iteration), &message).await
+    }
+
+    async fn store_tree(&self, reference: &str, message: &str) -> Result<Option<git::TreeSnapshot>> {
         self.check_index();
-        let taken = git::snapshot(&self.cwd, &self.reference(iteration), &self.index(), &message).await;
+        let taken = git::snapshot(&self.cwd, reference, &self.index(), message).await;
         self.seal_index();
         taken
     }
@@ -60,10 +64,7 @@ impl LoopRun {
         }
         let reference = format!("{}{}", self.reference(iteration), git::INTERRUPTED);
         let message = format!("{}: interrupted in iteration {iteration}", self.name);
-        self.check_index();
-        let taken = git::snapshot(&self.cwd, &reference, &self.index(), &message).await;
-        self.seal_index();
-        Ok(taken?.map(|_| reference))
+        Ok(self.store_tree(&reference, &message).await?.map(|_| reference))
     }
 
     /// The tree that a snapshot would have now. `None` if git cannot make it.
