@@ -24,7 +24,7 @@ use swarm_state::model::{WorkerName, Worktree};
 use swarm_state::removal::{Losses, Permission, Refusal};
 use swarm_state::spec::WorktreeSpec;
 
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::paths::resolve;
 
 mod apart;
@@ -121,7 +121,7 @@ impl RemoveError {
                     Some(command) => format!("{advice}; or delete it: {command}"),
                     None => advice.to_owned(),
                 };
-                Error::new(ErrorCode::Conflict, refusal.message(path)).hint(hint)
+                Error::conflict(refusal.message(path)).hint(hint)
             }
         }
     }
@@ -136,9 +136,9 @@ pub(crate) const PUSHED_BRANCH: &str = "swarm-pushed";
 /// would not run.
 ///
 /// # Errors
-/// [`ErrorCode::Invalid`] if there is no repository, or one without a commit or with `core.bare` set by accident; if
-/// the branch name is invalid or conflicts; if the directory is not empty. [`ErrorCode::Conflict`] if the branch is
-/// checked out elsewhere. [`ErrorCode::System`] with git's message for the rest.
+/// `ErrorCode::Invalid` if there is no repository, or one without a commit or with `core.bare` set by accident; if
+/// the branch name is invalid or conflicts; if the directory is not empty. `ErrorCode::Conflict` if the branch is
+/// checked out elsewhere. `ErrorCode::System` with git's message for the rest.
 pub(crate) async fn create_worktree(cwd: &Path, name: &WorkerName, spec: &WorktreeSpec) -> Result<Created> {
     create_noted_worktree(cwd, name, spec, |_| Ok(())).await
 }
@@ -184,9 +184,8 @@ pub(crate) async fn create_noted_worktree(
     let reused = (exists && !is_expected).then(|| format!("branch '{branch}' already exists and is used"));
     if !said.ok {
         undo.run(!exists).await;
-        let text = format!("cannot make worktree '{}': {}", dir.display(), said.complaint());
-        return Err(Error::new(ErrorCode::System, text));
     }
+    said.checked(format_args!("cannot make worktree '{}'", dir.display()))?;
     let path = fs::canonicalize(&dir)
         .map_err(|e| Error::system(format!("cannot find worktree '{}'", dir.display()), e))?;
     let note = move_included(&repo.common, &branch, &path).or(reused);
@@ -197,8 +196,8 @@ pub(crate) async fn create_noted_worktree(
 /// already, removes git's entry for it.
 ///
 /// # Errors
-/// [`RemoveError::Refused`] if data would be lost that `permission` does not cover; [`ErrorCode::Conflict`] if it is
-/// not the worktree that swarm made; [`ErrorCode::System`] with git's message for the rest. The worktree then still
+/// [`RemoveError::Refused`] if data would be lost that `permission` does not cover; `ErrorCode::Conflict` if it is
+/// not the worktree that swarm made; `ErrorCode::System` with git's message for the rest. The worktree then still
 /// exists.
 pub(crate) async fn remove_worktree(wt: &Worktree, permission: Permission) -> Result<Removed, RemoveError> {
     let repo = Repo::find(&wt.base_repo).await?;
@@ -233,8 +232,8 @@ async fn unregister(repo: &Repo, wt: &Worktree, permission: Permission) -> Resul
             has_submodules = true;
             continue;
         }
-        let text = format!("cannot remove worktree '{}': {}", wt.path.display(), said.complaint());
-        return Err(Error::new(ErrorCode::System, text).into());
+        let what = format!("cannot remove worktree '{}'", wt.path.display());
+        return Ok(said.checked(what).map(|_| losses.ignored)?);
     }
 }
 
@@ -294,12 +293,10 @@ async fn first_commit(cwd: &Path) -> Result<String> {
 
 /// Deletes a merged branch that swarm made. Otherwise returns why the branch is kept.
 async fn delete_branch(repo: &Repo, branch: &str) -> Result<Option<String>> {
-    let full = format!("refs/heads/{branch}");
     if !repo.branch_exists(branch).await.unwrap_or(true) {
         return Ok(Some(format!("branch '{branch}' was already gone")));
     }
-    let log = git(&repo.main, SHORT_TIMEOUT, &["reflog", "show", "--format=%gs", &full, "--"]).await?;
-    if !log.text().lines().last().is_some_and(|first| first.starts_with(MADE_BY)) {
+    if !repo.has_made(branch).await? {
         return Ok(Some(format!("branch '{branch}' was not made by swarm and is kept")));
     }
     // `-d` compares with HEAD, so this runs in the main working tree.
@@ -357,13 +354,7 @@ impl Undo<'_> {
         let none = "0".repeat(self.head.len());
         let args = ["update-ref", "--create-reflog", "-m", &message, &full, self.head, &none];
         let said = git_patient(&self.repo.main, SHORT_TIMEOUT, &args).await?;
-        if said.ok {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorCode::System,
-            format!("cannot make branch '{}': {}", self.branch, said.complaint()),
-        ))
+        said.checked(format_args!("cannot make branch '{}'", self.branch)).map(drop)
     }
 
     /// Undoes the creation. Ignores errors: the error that led here is the one to report.

@@ -11,7 +11,7 @@ use swarm_state::removal::are_saved;
 
 use super::run::{LONG_TIMEOUT, ask, git, git_patient};
 use super::snapshot::INTERRUPTED;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
 
 /// One snapshot of a loop.
 #[derive(Debug)]
@@ -53,10 +53,7 @@ pub(crate) async fn clear_snapshots(
     for SnapshotRef { reference, commit, .. } in &snapshots {
         let args = ["update-ref", "-d", reference, commit];
         let said = git_patient(repo, LONG_TIMEOUT, &args).await?;
-        if !said.ok {
-            let message = format!("cannot delete the snapshot {reference}: {}", said.complaint());
-            return Err(Error::new(ErrorCode::System, message));
-        }
+        said.checked(format_args!("cannot delete the snapshot {reference}"))?;
     }
     Ok((snapshots.len(), true))
 }

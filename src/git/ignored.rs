@@ -14,7 +14,7 @@ use swarm_state::ignored::{CACHE_MARKERS, IgnoredFiles, IgnoredKind, IgnoredPath
 
 use super::listing::{repositories, status_entries, walk};
 use super::run::{LONG_TIMEOUT, filters_of, git_patient, git_patient_set};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
 
 /// How many directory entries are counted in a worktree. Larger directories are reported as "at least".
 const MAX_COUNTED_FILES: u64 = 20_000;
@@ -39,8 +39,7 @@ pub(crate) async fn tracked(dir: &Path) -> Result<Vec<String>> {
     if !listed.ok {
         return Ok(vec![]);
     }
-    let text = String::from_utf8_lossy(listed.bytes()).into_owned();
-    Ok(text.split_terminator('\0').map(str::to_owned).collect())
+    Ok(listed.names().collect())
 }
 
 /// As [`ignored`], for known repositories in the worktree.
@@ -73,11 +72,8 @@ pub(super) async fn ignored_in(tree: &Path, repos: &[PathBuf]) -> Result<Ignored
 async fn list(repo: &Path, settings: &[(String, &str)]) -> Result<Vec<PathBuf>> {
     let args = ["status", "--porcelain", "-z", "--untracked-files=normal", "--ignored=matching"];
     let args = [&args[..], &["--ignore-submodules=all"]].concat();
-    let status = git_patient_set(repo, LONG_TIMEOUT, settings, &args).await?;
-    if !status.ok {
-        let what = format!("cannot list the ignored files in '{}'", repo.display());
-        return Err(Error::new(ErrorCode::System, format!("{what}: {}", status.complaint())));
-    }
+    let what = format!("cannot list the ignored files in '{}'", repo.display());
+    let status = git_patient_set(repo, LONG_TIMEOUT, settings, &args).await?.checked(what)?;
     let ignored = status_entries(status.bytes()).into_iter().filter(|(state, _)| *state == b"!! ");
     Ok(ignored.map(|(_, path)| repo.join(OsStr::from_bytes(path))).collect())
 }

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::MADE_BY;
 use super::repo::Repo;
 use super::run::{SHORT_TIMEOUT, ask, git};
 use crate::error::Result;
@@ -38,11 +37,10 @@ pub(crate) async fn leftovers(cwd: &Path, is_known: impl Fn(&str) -> bool) -> Re
     let listed = ask(&repo.main, "cannot list the branches", &args).await?.text();
     let mut found = vec![];
     for branch in listed.lines().filter(|branch| !is_known(branch)) {
-        let full = format!("refs/heads/{branch}");
-        let log = git(&repo.main, SHORT_TIMEOUT, &["reflog", "show", "--format=%gs", &full, "--"]).await?;
-        if !log.text().lines().last().is_some_and(|first| first.starts_with(MADE_BY)) {
+        if !repo.has_made(branch).await? {
             continue;
         }
+        let full = format!("refs/heads/{branch}");
         let tree = repo.worktrees().await?.into_iter().find(|tree| tree.branch.as_deref() == Some(&full));
         found.push(Leftover {
             repo: repo.main.clone(),

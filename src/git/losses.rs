@@ -14,7 +14,7 @@ use super::head_commit;
 use super::ignored::ignored_in;
 use super::listing::{changed_files, hidden_files, repositories, walk};
 use super::run::{LONG_TIMEOUT, SHORT_TIMEOUT, ask, filters_of, git, git_patient_set};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 
 /// Returns what the removal of a worktree would delete: changed and untracked files, an unfinished operation, commits
 /// that are on no branch, work that only a repository inside it holds, and ignored files. Empty if nothing would be
@@ -80,10 +80,7 @@ async fn unfinished(path: &Path, settings: &[(String, &str)]) -> Result<Vec<Stri
     // Explicit options, because the user's settings may hide untracked files and changes in submodules. git may not
     // look into a submodule by itself: it would run the submodule's filters.
     let args = ["status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty"];
-    let status = git_patient_set(path, LONG_TIMEOUT, settings, &args).await?;
-    if !status.ok {
-        return Err(Error::new(ErrorCode::System, format!("{what}: {}", status.complaint())));
-    }
+    let status = git_patient_set(path, LONG_TIMEOUT, settings, &args).await?.checked(&what)?;
     let mut found = changed_files(status.bytes());
     // `git status` skips these files on request; changes in them are work all the same.
     let hidden = ask(path, &what, &["ls-files", "-v", "-z"]).await?;
@@ -201,7 +198,7 @@ async fn count_only_there(place: &RepoPlace<'_>) -> Result<u64> {
     let what = format!("cannot list the commits in '{}'", dir.display());
     let count = async |args: &[&str]| -> Result<u64> {
         let said = ask(dir, &what, &place.args(args).1).await?.text();
-        said.parse().map_err(|_| Error::new(ErrorCode::System, format!("{what}: git said {said:?}")))
+        said.parse().map_err(|_| Error::system(&what, format_args!("git said {said:?}")))
     };
     // The pattern makes git use the one name literally.
     let branches = ["rev-list", "--count", "--branches", "--glob=refs/stas[h]", "--not", "--remotes"];

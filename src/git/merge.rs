@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use swarm_state::model::WorkerName;
 
-use super::run::{GitOutput, LONG_TIMEOUT, SHORT_TIMEOUT, ask, git, git_patient};
+use super::run::{LONG_TIMEOUT, SHORT_TIMEOUT, ask, git, git_patient};
 use super::{MADE_BY, head_commit};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
 
 /// Makes the branch of a story's worker at the commit that is checked out.
 ///
@@ -33,11 +33,8 @@ pub(crate) async fn make_story_branch(tree: &Path, branch: &str, worker: &Worker
 pub(crate) async fn begin_merge(tree: &Path, commit: &str) -> Result<Vec<String>> {
     let args = ["merge", "--no-ff", "--no-commit", "--no-verify", "--quiet", commit];
     let said = git_patient(tree, LONG_TIMEOUT, &args).await?;
-    let conflicts = lines(&ask(tree, "cannot list conflicts", &UNMERGED).await?);
-    if said.ok || !conflicts.is_empty() {
-        return Ok(conflicts);
-    }
-    Err(Error::new(ErrorCode::System, format!("cannot merge: {}", said.complaint())))
+    let conflicts: Vec<String> = ask(tree, "cannot list conflicts", &UNMERGED).await?.names().collect();
+    if conflicts.is_empty() { said.checked("cannot merge").map(|_| conflicts) } else { Ok(conflicts) }
 }
 
 /// Lists the files in conflict.
@@ -163,15 +160,5 @@ pub(crate) async fn delete_merged(tree: &Path, branch: &str) -> Result<()> {
 }
 
 async fn run(tree: &Path, what: &str, args: &[&str]) -> Result<()> {
-    let said = git_patient(tree, LONG_TIMEOUT, args).await?;
-    if said.ok {
-        return Ok(());
-    }
-    Err(Error::new(ErrorCode::System, format!("{what}: {}", said.complaint())))
-}
-
-/// The parts of a list that NUL separates.
-fn lines(said: &GitOutput) -> Vec<String> {
-    let parts = said.bytes().split(|byte| *byte == 0).filter(|part| !part.is_empty());
-    parts.map(|part| String::from_utf8_lossy(part).into_owned()).collect()
+    git_patient(tree, LONG_TIMEOUT, args).await?.checked(what).map(drop)
 }

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use crate::descriptors;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 
 /// The timeout of commands that only read, or change a ref.
 pub(super) const SHORT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -83,6 +83,17 @@ impl GitOutput {
     pub(super) fn path(&self) -> PathBuf {
         let line = self.stdout.strip_suffix(b"\n").unwrap_or(&self.stdout);
         PathBuf::from(OsString::from_vec(line.to_vec()))
+    }
+
+    /// Standard output as texts that NUL separates, without empty ones.
+    pub(super) fn names(&self) -> impl Iterator<Item = String> {
+        let names = self.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        names.map(|name| String::from_utf8_lossy(name).into_owned())
+    }
+
+    /// This output; if git failed, the error "WHAT: git's message".
+    pub(super) fn checked(self, what: impl std::fmt::Display) -> Result<Self> {
+        if self.ok { Ok(self) } else { Err(Error::system(what, self.complaint())) }
     }
 
     /// git's error message in one line; see [`complaint`].
@@ -285,18 +296,12 @@ pub(super) async fn filters_of(repo: &Path) -> Result<Vec<(String, &'static str)
     let args =
         ["config", "--name-only", "-z", "--get-regexp", r"^filter\..*\.(clean|smudge|process|required)$"];
     let said = git(repo, SHORT_TIMEOUT, &args).await?;
-    let keys = said.bytes().split(|byte| *byte == 0).filter(|key| !key.is_empty());
-    let keys = keys.map(|key| String::from_utf8_lossy(key).into_owned());
-    Ok(keys.map(|key| if key.ends_with(".required") { (key, "false") } else { (key, "") }).collect())
+    Ok(said.names().map(|key| if key.ends_with(".required") { (key, "false") } else { (key, "") }).collect())
 }
 
 /// As [`git`] with [`SHORT_TIMEOUT`], but a failure of git is an error: "WHAT: git's message".
 pub(super) async fn ask<A: AsRef<OsStr>>(dir: &Path, what: &str, args: &[A]) -> Result<GitOutput> {
-    let said = git(dir, SHORT_TIMEOUT, args).await?;
-    if said.ok {
-        return Ok(said);
-    }
-    Err(Error::new(ErrorCode::System, format!("{what}: {}", said.complaint())))
+    git(dir, SHORT_TIMEOUT, args).await?.checked(what)
 }
 
 #[cfg(test)]

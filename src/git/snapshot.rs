@@ -15,9 +15,9 @@ use swarm_state::ledger::DiffStat;
 
 use super::listing::hidden_files;
 use super::repo::Repo;
-use super::run::{GitOutput, LONG_TIMEOUT, ask, filters_of, git, git_patient, git_set, git_with};
+use super::run::{LONG_TIMEOUT, ask, filters_of, git, git_patient, git_set, git_with};
 use super::{SHORT_TIMEOUT, refuse_occupied};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 
 /// The author of the commits.
 const AUTHOR: &str = "swarm";
@@ -39,6 +39,10 @@ pub(super) const QUIET_OPTIONS: [&str; 12] = [
     "-c",
     "core.checkStat=default",
 ];
+
+/// The beginnings of error messages.
+const CANNOT_TAKE: &str = "cannot take a snapshot";
+const CANNOT_COMPARE: &str = "cannot compare";
 
 /// How many files one git command gets.
 pub(super) const BATCH_FILES: usize = 500;
@@ -148,12 +152,9 @@ async fn take(repo: Places, reference: &str, own_index: &Path, message: &str) ->
     let author = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|key| (key, OsStr::new(AUTHOR)));
     let address = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|key| (key, OsStr::new(ADDRESS)));
     let env = [author, address].concat();
-    let commit = one(git_with(&top, SHORT_TIMEOUT, &env, &commit).await?, "cannot take a snapshot")?;
+    let commit = git_with(&top, SHORT_TIMEOUT, &env, &commit).await?.checked(CANNOT_TAKE)?.text();
     let update = [&QUIET_OPTIONS[..], &["update-ref", reference, &commit]].concat();
-    let said = git_patient(&top, SHORT_TIMEOUT, &update).await?;
-    if !said.ok {
-        return Err(refused(&said));
-    }
+    git_patient(&top, SHORT_TIMEOUT, &update).await?.checked(CANNOT_TAKE)?;
     Ok(TreeSnapshot { commit, tree, head })
 }
 
@@ -196,7 +197,7 @@ async fn add_all(top: &Path, own_index: &Path) -> Result<String> {
         added = git_set(top, LONG_TIMEOUT, &own, &filters, &add).await?;
     }
     if added.is_fatal() {
-        return Err(refused(&added));
+        return added.checked(CANNOT_TAKE).map(|said| said.text());
     }
     // The commits that are checked out in the nested repositories.
     let update = ["update-index", "--ignore-missing", "--"];
@@ -208,7 +209,10 @@ async fn add_all(top: &Path, own_index: &Path) -> Result<String> {
     // This checks files that changed just now again, with the same filters.
     let write = [&QUIET_OPTIONS[..], &["write-tree"]].concat();
     let written = git_set(top, LONG_TIMEOUT, &own, &filters, &write).await?;
-    one(written, "cannot take a snapshot").map_err(|error| if added.ok { error } else { refused(&added) })
+    match written.checked(CANNOT_TAKE) {
+        Ok(written) => Ok(written.text()),
+        Err(error) => added.checked(CANNOT_TAKE).and(Err(error)),
+    }
 }
 
 /// Copies the index with its modification time, from which git sees which files may have changed while it was
@@ -236,10 +240,7 @@ async fn show_hidden(top: &Path, own: &[(&str, &OsStr)]) -> Result<()> {
             let words = [&QUIET_OPTIONS[..], &["update-index", flag, "--"]].concat();
             let mut args: Vec<&OsStr> = words.into_iter().map(OsStr::new).collect();
             args.extend(files.iter().map(|file| OsStr::from_bytes(file)));
-            let said = git_with(top, LONG_TIMEOUT, own, &args).await?;
-            if !said.ok {
-                return Err(refused(&said));
-            }
+            git_with(top, LONG_TIMEOUT, own, &args).await?.checked(CANNOT_TAKE)?;
         }
     }
     Ok(())
@@ -252,18 +253,6 @@ async fn links_with_repository(top: &Path, own: &[(&str, &OsStr)]) -> Result<Vec
     let mut links = gitlinks(listed.bytes());
     links.retain(|link| top.join(link).join(".git").exists());
     Ok(links)
-}
-
-fn refused(said: &GitOutput) -> Error {
-    Error::new(ErrorCode::System, format!("cannot take a snapshot: {}", said.complaint()))
-}
-
-fn one(said: GitOutput, what: &str) -> Result<String> {
-    if said.ok {
-        Ok(said.text())
-    } else {
-        Err(Error::new(ErrorCode::System, format!("{what}: {}", said.complaint())))
-    }
 }
 
 /// The diff between two snapshots, commits or trees.
@@ -287,10 +276,7 @@ async fn diff_with(dir: &Path, options: &[&str], from: &str, to: &str) -> Result
     let fixed = ["-c", "core.quotePath=false", "diff", "--no-color", "--no-ext-diff", "--no-textconv"];
     let names = ["--src-prefix=a/", "--dst-prefix=b/", from, to, "--"];
     let said = git(dir, LONG_TIMEOUT, &[&fixed[..], options, &names].concat()).await?;
-    if said.ok {
-        return Ok(String::from_utf8_lossy(said.bytes()).into_owned());
-    }
-    Err(Error::new(ErrorCode::System, format!("cannot compare: {}", said.complaint())))
+    Ok(String::from_utf8_lossy(said.checked(CANNOT_COMPARE)?.bytes()).into_owned())
 }
 
 /// The size of that diff, and whether it changes a `.gitignore`: a kept index still has the files that it ignores now.
@@ -299,10 +285,7 @@ async fn diff_with(dir: &Path, options: &[&str], from: &str, to: &str) -> Result
 /// As [`diff`].
 pub(crate) async fn diff_stat(dir: &Path, from: &str, to: &str) -> Result<(DiffStat, bool)> {
     let args = ["diff", "--numstat", "--no-ext-diff", "--no-textconv", "--no-renames", from, to, "--"];
-    let said = git(dir, LONG_TIMEOUT, &args).await?;
-    if !said.ok {
-        return Err(Error::new(ErrorCode::System, format!("cannot compare: {}", said.complaint())));
-    }
+    let said = git(dir, LONG_TIMEOUT, &args).await?.checked(CANNOT_COMPARE)?;
     let changes_rules = said.text().lines().any(|line| line.ends_with(".gitignore"));
     Ok((counted(said.bytes()), changes_rules))
 }
@@ -315,11 +298,7 @@ pub(crate) async fn changed_between(dir: &Path, from: &str, to: &str) -> Result<
     let args =
         ["diff", "--name-only", "--diff-filter=MDT", "-z", "--relative", "--no-ext-diff", "--no-renames"];
     let said = git(dir, LONG_TIMEOUT, &[&args[..], &[from, to, "--"]].concat()).await?;
-    if !said.ok {
-        return Err(Error::new(ErrorCode::System, format!("cannot compare: {}", said.complaint())));
-    }
-    let text = String::from_utf8_lossy(said.bytes()).into_owned();
-    Ok(text.split_terminator('\0').map(str::to_owned).collect())
+    Ok(said.checked(CANNOT_COMPARE)?.names().collect())
 }
 
 /// Sums the output of `--numstat`: `ADDED<tab>REMOVED<tab>FILE`, with `-` for a binary file.
@@ -338,7 +317,7 @@ pub(super) fn counted(output: &[u8]) -> DiffStat {
 /// Checks a snapshot out into a new worktree `dir` on the new branch `branch`. Returns its path.
 ///
 /// # Errors
-/// [`ErrorCode::Invalid`] if `dir` or the branch exists; git's message for the rest.
+/// `ErrorCode::Invalid` if `dir` or the branch exists; git's message for the rest.
 pub(crate) async fn restore(
     repo: &Path,
     commit: &str,
@@ -366,11 +345,6 @@ pub(crate) async fn restore(
         commit.as_ref(),
     ];
     let said = git_patient(repo, LONG_TIMEOUT, &args).await?;
-    if !said.ok {
-        return Err(Error::new(
-            ErrorCode::System,
-            format!("cannot restore into '{}': {}", dir.display(), said.complaint()),
-        ));
-    }
+    said.checked(format_args!("cannot restore into '{}'", dir.display()))?;
     Ok(dir)
 }

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use super::listing::changed_files;
 use super::*;
+use crate::error::ErrorCode;
 
 mod apart;
 mod snapshots;
