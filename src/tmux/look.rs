@@ -26,12 +26,6 @@ const ABOUT_FORMAT: &str = "#{pane_width}:#{pane_height}:#{alternate_on}:#{histo
 /// Flags of `capture-pane`: join wrapped rows.
 const JOINED: &[&str] = &["-J"];
 
-/// Flags of `capture-pane`: one line for each row.
-const AS_ROWS: &[&str] = &[];
-
-/// Flags of `capture-pane`: one line for each row, with escapes for its attributes.
-const STYLED: &[&str] = &["-e"];
-
 impl Tmux {
     /// Lists our panes: in the session, with our marks, or running our wrapper, wherever a user moved them.
     ///
@@ -85,20 +79,13 @@ impl Tmux {
         self.take(pane, history, JOINED).await
     }
 
-    /// As [`Tmux::capture`], but rows stay as the terminal shows them, so that they can be counted.
+    /// As [`Tmux::capture`], but rows stay as the terminal shows them, so that they can be counted. With `styled`,
+    /// colors and other attributes are in them as escapes.
     ///
     /// # Errors
     /// As [`Tmux::capture`].
-    pub async fn capture_rows(&self, pane: &str, history: u32) -> Result<Option<Captured>> {
-        self.take(pane, history, AS_ROWS).await
-    }
-
-    /// As [`Tmux::capture_rows`], with colors and other attributes as escapes.
-    ///
-    /// # Errors
-    /// As [`Tmux::capture`].
-    pub async fn capture_styled_rows(&self, pane: &str, history: u32) -> Result<Option<Captured>> {
-        self.take(pane, history, STYLED).await
+    pub async fn capture_rows(&self, pane: &str, history: u32, styled: bool) -> Result<Option<Captured>> {
+        self.take(pane, history, if styled { &["-e"] } else { &[] }).await
     }
 
     /// Captures several panes as [`Tmux::capture`] does, each with its own number of scrollback rows. Returns the
