@@ -74,19 +74,15 @@ pub(crate) use unmerged::unmerged;
 /// The first line in the reflog of a branch that swarm made.
 const MADE_BY: &str = "swarm: made for worker";
 
-/// A new worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Created {
-    /// The worktree.
     pub worktree: Worktree,
     /// A note for the user: an existing branch was used.
     pub note: Option<String>,
 }
 
-/// A removed worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Removed {
-    /// Its former path.
     pub path: PathBuf,
     /// A note for the user: why the branch was kept. `None` if it was deleted too.
     pub note: Option<String>,
@@ -99,7 +95,6 @@ pub(crate) struct Removed {
 pub(crate) enum RemoveError {
     /// Data would be lost that the user did not allow to delete.
     Refused(Box<Refusal>),
-    /// Any other error.
     Failed(Error),
 }
 

@@ -42,7 +42,6 @@ impl Supervisor {
         }
     }
 
-    /// Carries out the effects of a step.
     pub(crate) fn carry_out(&mut self, name: &WorkerName, effects: Vec<Effect>) {
         for effect in effects {
             // The agents belong to the daemon that took over.

@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::{MissingNotices, MissingReason, Notice};
 use crate::store::Store;
 
-/// The current format of the files.
 const EVENT_LOG_FORMAT: u32 = 1;
 
 /// The most bytes of lines that wait for the disk.

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use crate::paths::Paths;
 use crate::store::{read_bounded, write_unsynced};
 
-/// The current format of the file.
 const LOOKED_FORMAT: u32 = 1;
 
 /// The largest file that is read.

@@ -45,7 +45,6 @@ pub(crate) enum DaemonEnd {
     Replaced,
 }
 
-/// A supervisor that has ended.
 pub(crate) struct EndedSupervisor {
     pub(crate) end: DaemonEnd,
     pub(crate) lock: DaemonLock,
@@ -90,7 +89,6 @@ pub(crate) enum Input {
     End(DaemonEnd),
 }
 
-/// The clients of a tmux server.
 pub(crate) struct ServerClients {
     /// The server's socket, as the workers on it name it.
     pub(crate) socket: Option<String>,
@@ -128,7 +126,6 @@ pub(crate) struct PendingSpawn {
 
 /// Input that a person sends to an agent.
 pub(crate) enum AgentInput {
-    /// A text.
     Text(SendParams),
     /// The end of the input of this worker.
     Eof(String),
@@ -145,12 +142,9 @@ pub(crate) struct QueuedInput {
 /// The reader of one worker's screen, shared by the watcher and the driver.
 pub(crate) type SharedReader = Arc<Mutex<ScreenReader>>;
 
-/// A report from a driver to the supervisor.
 #[derive(Debug)]
 pub(crate) enum RunReport {
-    /// The worktree was created.
     WorktreeMade(Worktree),
-    /// The worktree was removed.
     WorktreeGone,
     /// tmux does not answer; the run is started when it does.
     Silent,
@@ -178,7 +172,6 @@ pub(crate) enum RunReport {
     Judged(Run, Verdict),
     /// The used parts of the account's usage limits, as the agent recorded them.
     Limits(Vec<QuotaFigure>),
-    /// A warning for the user.
     Warning(String),
     /// A warning for the client that waits for a new worker, or for the subscribers.
     AtSpawn(String),
@@ -188,7 +181,6 @@ pub(crate) enum RunReport {
 
 /// A job for a driver. A driver carries out its jobs in order.
 pub(crate) enum Job {
-    /// Start a run.
     Spawn {
         run: Run,
         iteration: Option<IterationInfo>,
@@ -221,7 +213,6 @@ pub(crate) enum Job {
     OpenTaskFiles(Box<LoopRun>),
     /// Replace the pid of an earlier daemon in the files of such a loop.
     RenewMarker(Box<LoopRun>),
-    /// Remove the worktree.
     RemoveWorktree {
         worktree: Worktree,
         removal: WorktreeRemoval,
@@ -229,7 +220,6 @@ pub(crate) enum Job {
     },
 }
 
-/// A run that ended.
 pub(crate) struct EndedRun {
     pub(crate) run: Run,
     pub(crate) exit: Exit,
@@ -253,15 +243,10 @@ pub(crate) enum PromptOutcome {
     Blocked(Option<Blocked>),
 }
 
-/// A pane to look at.
 pub(crate) struct LookTarget {
-    /// The worker.
     pub(crate) name: WorkerName,
-    /// Its pane.
     pub(crate) pane: Pane,
-    /// The reader of its screen.
     pub(crate) reader: SharedReader,
-    /// The folder of its run.
     pub(crate) run_dir: PathBuf,
     /// A pattern is searched, so the history is read too.
     pub(crate) whole: bool,
@@ -271,9 +256,7 @@ pub(crate) struct LookTarget {
 
 /// The result of a look at one worker.
 pub(crate) struct PaneLook {
-    /// The pane that was looked at.
     pub(crate) pane: Pane,
-    /// For the engine.
     pub(crate) event: Event,
     /// The last lines of its screen, when it was captured.
     pub(crate) screen: Option<String>,
@@ -281,11 +264,9 @@ pub(crate) struct PaneLook {
 
 /// The results of one round of looks at a server.
 pub(crate) struct LookRound {
-    /// Which server.
     pub(crate) server: Option<String>,
     /// Which of its panes printed, and when.
     pub(crate) gate: Gate,
-    /// The results, by worker.
     pub(crate) looks: Vec<(WorkerName, PaneLook)>,
     /// The clients of the server; `None` if it did not list them.
     pub(crate) clients: Option<Vec<AttachedClient>>,
@@ -366,7 +347,6 @@ pub(crate) struct IterationInfo {
     pub(crate) max: u32,
     /// The id of its loop.
     pub(crate) id: String,
-    /// When it started.
     pub(crate) started: Option<DateTime<FixedOffset>>,
     /// An agent of the loop has started at least once.
     pub(crate) worked: bool,
@@ -377,7 +357,6 @@ pub(crate) struct IterationInfo {
 /// The memory pressure that holds an iteration, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryPressure {
-    /// The pressure.
     pub(crate) percent: u32,
     /// The pressure up to which iterations start.
     pub(crate) limit: u32,

@@ -12,7 +12,6 @@ pub(crate) const MAX_PAGE_BYTES: usize = 400_000;
 /// The bytes of JSON that each line needs in addition to its text.
 const LINE_OVERHEAD_BYTES: usize = 8;
 
-/// Which lines a client requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinesWanted {
     /// This many from the end; all if absent.

@@ -32,7 +32,6 @@ pub(crate) struct Quotas {
     pub(crate) checked: Option<Instant>,
 }
 
-/// One account in the file of figures.
 #[derive(Serialize, Deserialize)]
 struct SavedAccount {
     #[serde(flatten)]

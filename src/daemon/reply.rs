@@ -15,7 +15,6 @@ pub(crate) type Later<T> = Result<Pin<Box<dyn Future<Output = Result<T>> + Send>
 pub(crate) struct Reply(pub(crate) oneshot::Sender<Result<Value>>);
 
 impl Reply {
-    /// Answers the request.
     pub(crate) fn answer<T: Serialize>(self, result: Result<T>) {
         let value = result.and_then(|answer| {
             serde_json::to_value(answer).map_err(|e| Error::internal(format!("cannot answer: {e}")))
@@ -24,7 +23,6 @@ impl Reply {
         drop(self.0.send(value));
     }
 
-    /// Refuses the request.
     pub(crate) fn refuse(self, error: Error) {
         self.answer::<()>(Err(error));
     }

@@ -98,7 +98,6 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Retries failed saves.
     pub(crate) fn retry_saves(&mut self) {
         let unsaved: Vec<_> =
             self.slots.iter().filter(|(_, s)| s.saving.is_unsaved()).map(|(name, _)| name.clone()).collect();

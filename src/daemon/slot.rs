@@ -72,7 +72,6 @@ pub(crate) struct Waiting {
     pub(crate) undone: Vec<String>,
 }
 
-/// One worker.
 pub(crate) struct Slot {
     pub(crate) spec: Arc<WorkerSpec>,
     pub(crate) engine: Worker,
@@ -117,7 +116,6 @@ pub(crate) fn policy(spec: &WorkerSpec) -> Policy {
     }
 }
 
-/// A new engine for a spec.
 pub(crate) fn engine(spec: &WorkerSpec) -> Worker {
     match (&spec.ralph, spec.restart) {
         (Some(ralph), _) => Worker::verified(

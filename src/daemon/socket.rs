@@ -39,7 +39,6 @@ pub(crate) fn request_rebind(pid: u32, socket: &Path) {
     }
 }
 
-/// The bound socket.
 pub(crate) struct SocketListener {
     listener: UnixListener,
     path: PathBuf,

@@ -46,7 +46,6 @@ pub(crate) mod status;
 pub(crate) mod subscribe;
 
 impl Supervisor {
-    /// Carries out one call.
     pub(crate) fn call(&mut self, call: Call, peer: Option<i32>, reply: Reply) {
         match call {
             Call::Spawn(params) => self.spawn(*params, peer, reply),

@@ -19,7 +19,6 @@ use crate::{procs, wrapper};
 /// The document's time format: local, without offset.
 pub(crate) const LOCAL_TIME_FORMAT: &str = "%Y-%m-%dT%H:%M:%S%.6f";
 
-/// One worker.
 fn worker(slot: &Slot) -> WorkerView {
     let (spec, engine) = (&slot.spec, &slot.engine);
     let live = engine.has_pane();
@@ -75,7 +74,6 @@ fn worker(slot: &Slot) -> WorkerView {
     }
 }
 
-/// The task list of a loop.
 fn tasks(slot: &Slot) -> Option<TaskListView> {
     let gate = slot.spec.ralph.as_ref()?.gates.tasks.as_ref()?;
     let (turn, count) = slot.story.clone().unzip();

@@ -13,7 +13,6 @@ use super::run::{LONG_TIMEOUT, ask, git, git_patient};
 use super::snapshot::INTERRUPTED;
 use crate::error::Result;
 
-/// One snapshot of a loop.
 #[derive(Debug)]
 struct SnapshotRef {
     iteration: u32,

@@ -78,7 +78,6 @@ async fn list(repo: &Path, settings: &[(String, &str)]) -> Result<Vec<PathBuf>> 
     Ok(ignored.map(|(_, path)| repo.join(OsStr::from_bytes(path))).collect())
 }
 
-/// Returns the paths that are caches.
 fn cache_dirs(repo: &Path, listed: &[PathBuf]) -> Vec<PathBuf> {
     let is_cache = |path: &&PathBuf| kind_of(repo, path) == IgnoredKind::Cache && is_real_dir(path);
     listed.iter().filter(is_cache).cloned().collect()

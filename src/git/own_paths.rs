@@ -19,9 +19,7 @@ const IDENTITY: [&str; 4] =
 pub(crate) enum PathsCommit {
     /// The short id of the new commit.
     Made(String),
-    /// The directory is not in a repository.
     NoRepository,
-    /// git ignores all of the paths.
     Ignored,
 }
 

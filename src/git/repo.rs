@@ -115,7 +115,6 @@ impl Repo {
         Err(Error::invalid(text).hint("choose another name with --branch"))
     }
 
-    /// Refuses a branch that is checked out in a worktree.
     pub(super) async fn refuse_checked_out(&self, branch: &str) -> Result<()> {
         let full = format!("refs/heads/{branch}");
         let listed = self.worktrees().await?;
@@ -142,7 +141,6 @@ impl Repo {
         Err(Error::conflict(text).hint("'git worktree prune' removes its entry"))
     }
 
-    /// Whether swarm made a branch.
     pub(super) async fn has_made(&self, branch: &str) -> Result<bool> {
         let full = format!("refs/heads/{branch}");
         let log = git(&self.main, SHORT_TIMEOUT, &["reflog", "show", "--format=%gs", &full, "--"]).await?;

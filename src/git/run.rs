@@ -57,7 +57,6 @@ const MAX_LINE_CHARS: usize = 300;
 /// How long to wait for another process's lock (`config.lock`, `index.lock`).
 const LOCK_RETRY_TIME: Duration = Duration::from_secs(15);
 
-/// The result of a git command.
 #[derive(Debug)]
 pub(super) struct GitOutput {
     /// The exit status was 0.

@@ -50,10 +50,8 @@ pub(super) const BATCH_FILES: usize = 500;
 /// The end of the ref of a snapshot that was taken after an interruption, before the iteration was repeated.
 pub(crate) const INTERRUPTED: &str = "-interrupted";
 
-/// A snapshot of a working tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TreeSnapshot {
-    /// The commit.
     pub commit: String,
     /// Its tree. Equal trees have equal files.
     pub tree: String,
@@ -119,10 +117,8 @@ fn untracked_repositories(output: &[u8]) -> Vec<String> {
     entries.split('\0').filter_map(|entry| Some(entry.strip_suffix('/')?.to_owned())).collect()
 }
 
-/// A working tree.
 struct Places {
     top: PathBuf,
-    /// The user's index.
     index: PathBuf,
     /// The commit that is checked out; `None` before the first commit.
     head: Option<String>,

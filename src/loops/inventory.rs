@@ -18,7 +18,6 @@ use crate::checks::KEPT_OUTPUT_BYTES;
 use crate::error::{Error, ErrorCode, Result};
 use crate::files::read_bounded;
 
-/// The largest report that is read.
 const MAX_REPORT_BYTES: u64 = 64 << 20;
 
 /// The remark on a report that the check did not write.

@@ -201,7 +201,6 @@ impl Room {
         env.iter().map(|(key, value)| (key.clone(), moved(value))).collect()
     }
 
-    /// Removes the room.
     pub(super) async fn remove(mut self) {
         let container = std::mem::take(&mut self.container);
         drop(tokio::task::spawn_blocking(move || remove_room(&container)).await);

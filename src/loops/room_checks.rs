@@ -41,7 +41,6 @@ impl From<Error> for NotRun {
     }
 }
 
-/// The results of checks in a room.
 pub(super) struct RoomResults {
     pub(super) checks: Vec<CheckResult>,
     /// Watched files that the checks changed.

@@ -33,7 +33,6 @@ pub(super) const SNAPSHOT_GRACE: Duration = Duration::from_secs(10);
 /// The fixed settings of one loop.
 #[derive(Clone, Debug)]
 pub(crate) struct LoopRun {
-    /// The worker's name.
     pub name: String,
     /// Distinguishes all loops of that name; part of a git ref.
     pub id: String,
@@ -45,13 +44,9 @@ pub(crate) struct LoopRun {
     pub root: PathBuf,
     /// The directory of the agent and of the checks.
     pub cwd: PathBuf,
-    /// The environment of checks.
     pub env: Arc<BTreeMap<String, String>>,
-    /// The sandbox of the checks.
     pub sandbox: Option<Arc<WorkerSandbox>>,
-    /// The gates.
     pub gates: Gates,
-    /// The agent's profile.
     pub profile: Profile,
     /// The command prints the agent's answer as text, so JSON on its screen is not a result of the CLI.
     pub shows_text: bool,
@@ -64,13 +59,10 @@ pub(crate) struct LoopRun {
 pub(crate) struct Finished<'a> {
     /// The iteration, from 1.
     pub iteration: u32,
-    /// The run.
     pub run: u64,
-    /// When it started.
     pub started: Option<DateTime<FixedOffset>>,
     /// When its agent had ended.
     pub ended: DateTime<FixedOffset>,
-    /// How it ended.
     pub exit: Exit,
     /// Why it ended, from the engine.
     pub end: Option<Ended>,

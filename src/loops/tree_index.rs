@@ -16,10 +16,8 @@ use crate::error::Result;
 use crate::git;
 use crate::signed::Purpose;
 
-/// The largest index that is kept.
 const MAX_INDEX_BYTES: u64 = 256 << 20;
 
-/// The signed hash of the index.
 #[derive(Deserialize, Serialize)]
 struct IndexSeal {
     sha256: String,

@@ -29,13 +29,10 @@ const MAX_SPEC_BYTES: u64 = 16 << 20;
 
 /// The clock of a loop; tests have their own.
 pub(super) trait Clock: Send {
-    /// The current time.
     fn now(&self) -> Now;
-    /// Waits.
     fn wait(&mut self, how_long: Duration);
 }
 
-/// The real clock.
 pub(super) struct SystemClock(std::time::Instant);
 
 impl SystemClock {
@@ -54,7 +51,6 @@ impl Clock for SystemClock {
     }
 }
 
-/// A running loop.
 pub(super) struct InProcessLoop<'a, F> {
     config: &'a RalphConfig,
     loop_run: &'a LoopRun,
@@ -87,7 +83,6 @@ where
         Self { config, loop_run, agent_factory, clock, worker, events, last, errors: BTreeMap::new() }
     }
 
-    /// Runs to the end.
     pub(super) fn run(mut self) -> Result<RalphLoopResult> {
         loop {
             while let Some(event) = self.events.pop_front() {

@@ -33,7 +33,6 @@ impl Mark {
         Self::Paused(PauseBy::StoryStuck),
     ];
 
-    /// The suffix of its file.
     fn word(self) -> &'static str {
         match self {
             Self::Killed => "killed",

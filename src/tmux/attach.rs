@@ -117,7 +117,6 @@ impl Tmux {
         Ok(String::from_utf8_lossy(&said).trim_end() == format!("{pane} {worker}"))
     }
 
-    /// Builds a whole argv.
     fn argv(&self, commands: &[Words]) -> Vec<OsString> {
         // -N: otherwise new-session would start a server if ours is gone.
         let mut argv = vec!["tmux".into(), "-N".into()];

@@ -30,7 +30,6 @@ set-window-option -g remain-on-exit on
 set-window-option -g window-size latest
 ";
 
-/// The text of the file.
 pub(super) fn text(options: &TmuxOptions, version: Option<Version>) -> Vec<u8> {
     let (columns, rows) = DEFAULT_SIZE;
     let mut text = format!(

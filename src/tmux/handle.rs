@@ -23,7 +23,6 @@ pub(super) struct Inner {
     pub(super) control: tokio::sync::Mutex<Control>,
     /// Held while a server is started or a window is made, since both depend on what exists.
     pub(super) creating: tokio::sync::Mutex<()>,
-    /// The last known server.
     pub(super) server: std::sync::Mutex<Option<KnownServer>>,
     /// The constant properties of the panes in the last list.
     pub(super) known: std::sync::Mutex<KnownPanes>,

@@ -28,7 +28,6 @@ const KEPT_VARIABLES: [&str; 8] = ["PATH", "HOME", "TERM", "LANG", "SHELL", "USE
 pub(super) struct Output {
     /// Exit status 0.
     pub ok: bool,
-    /// Standard output.
     pub stdout: Vec<u8>,
     /// Standard error, trimmed.
     pub stderr: String,

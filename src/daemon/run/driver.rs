@@ -38,7 +38,6 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Starts the task.
     pub(crate) fn start(context: RunContext) -> Self {
         let (queue, mut jobs) = mpsc::unbounded_channel();
         let own = context.clone();

@@ -93,7 +93,6 @@ pub(crate) fn wrapper_failure(program: &Path) -> String {
     }
 }
 
-/// The exit in the wrapper's record.
 pub(crate) fn exit_of(record: &ExitRecord) -> Exit {
     match (record.code, record.signal) {
         // A shell reports the signal of its last command as its own exit status.

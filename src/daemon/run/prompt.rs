@@ -6,7 +6,6 @@ use swarm_state::spec::{Prompt, WorkerSpec};
 
 use crate::store::read_bounded;
 
-/// The largest prompt.
 const MAX_PROMPT_BYTES: u64 = 16 << 20;
 
 /// Reads a prompt; `None` if there is none.
@@ -50,7 +49,6 @@ pub(crate) fn refuse_blank(spec: &WorkerSpec, prompt: Option<&[u8]>) -> Result<(
     }
 }
 
-/// Reads a prompt file.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     read_bounded(path, MAX_PROMPT_BYTES).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => format!("prompt file not found: {}", path.display()),

@@ -22,7 +22,6 @@ const ANSWER_KEPT: Duration = Duration::from_secs(120);
 /// starts, the dialog may not be on the screen yet.
 const DIALOG_GONE_DELAY: Duration = Duration::from_secs(2);
 
-/// A request, and what became of it.
 struct HeldRequest {
     request: AgentRequest,
     since: DateTime<FixedOffset>,

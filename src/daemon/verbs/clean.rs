@@ -165,7 +165,6 @@ pub(crate) fn refuse_newer(store: &Store, name: &WorkerName) -> Result<()> {
     }
 }
 
-/// Adds a removed worktree to the answer.
 fn add_removal(forgotten: &mut Forgotten, removed: git::Removed) {
     forgotten.worktree_removed = Some(removed.path);
     forgotten.ignored_removed = removed.ignored;

@@ -36,7 +36,6 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many worktrees git reads at a time.
 const MAX_PARALLEL_TREES: usize = 4;
 
-/// The source of one worker's work.
 struct WorkSource {
     name: WorkerName,
     /// The loop, and its current or last iteration.

@@ -66,7 +66,6 @@ impl Supervisor {
         }
     }
 
-    /// The spec that a request describes.
     fn spec_of(&self, name: &WorkerName, mut params: SpawnParams) -> WorkerSpec {
         if let Some(ralph) = params.ralph.as_mut().filter(|ralph| ralph.task.is_some()) {
             ralph.prompt_file = self.store.paths().ralph_dir(name).join(crate::loops::TASK_FILE);

@@ -170,7 +170,6 @@ pub(crate) fn undo(folder: &Path) {
     }
 }
 
-/// Undoes the journals of all loops.
 pub(crate) fn undo_all(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         undo(&entry.path());

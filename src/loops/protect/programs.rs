@@ -90,7 +90,6 @@ fn is_executable(file: &Path) -> bool {
     file.is_file() && access(file, AccessFlags::X_OK).is_ok()
 }
 
-/// The file of a program.
 fn resolve(loop_run: &LoopRun, program: &CheckProgram) -> Option<PathBuf> {
     if program.name.contains('/') {
         return Some(loop_run.cwd.join(&program.dir).join(&program.name)).filter(|file| is_executable(file));

@@ -20,7 +20,6 @@ use crate::loops::run::LoopRun;
 /// Why no iteration can work on the list.
 #[derive(Debug)]
 pub(crate) enum NoTurn {
-    /// Every story is done.
     AllDone,
     /// None can be worked on; the reason.
     Blocked(String),
@@ -38,7 +37,6 @@ impl From<Error> for NoTurn {
 #[derive(Debug)]
 pub(crate) struct BegunTurn {
     pub(crate) turn: TaskTurn,
-    /// The list.
     pub(crate) list: TaskList,
     /// The text of prompt.md before an agent changed it; `None` if the prompt is another file.
     pub(crate) prompt: Option<String>,
@@ -337,7 +335,6 @@ impl LoopRun {
     }
 }
 
-/// Fills in the variables of a prompt.
 fn filled(prompt: &str, gate: &TaskGate, begun: &BegunTurn, (iteration, max): (u32, u32)) -> String {
     let values = TemplateValues {
         iteration: Some(iteration),

@@ -21,7 +21,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_millis(2500);
 /// How long a dialog may stay unchanged after Enter alone. Nothing more is pressed, so a slow agent loses nothing.
 const ENTER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A dialog that is being answered.
 pub(crate) struct OpenDialog<'d> {
     pub context: &'d RunContext,
     pub pane: &'d Pane,

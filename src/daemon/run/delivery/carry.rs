@@ -38,7 +38,6 @@ pub(crate) enum DeliveryPurpose<'a> {
     Keys,
 }
 
-/// How it ended.
 pub(crate) enum DeliveryEnd {
     /// The agent has the text, with a warning where it has not read it yet.
     Accepted(Option<String>),
@@ -46,7 +45,6 @@ pub(crate) enum DeliveryEnd {
     Blocked { dialog: Option<Blocked>, entered: bool },
 }
 
-/// Everything that a delivery needs.
 pub(crate) struct DeliveryRun<'a> {
     pub(crate) context: &'a RunContext,
     pub(crate) pane: &'a Pane,

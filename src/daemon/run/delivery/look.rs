@@ -16,7 +16,6 @@ pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(150);
 /// Exists from the first Enter until the delivery has failed.
 pub(crate) const ENTERED_MARK: &str = "prompt.entered";
 
-/// One look at a pane.
 pub(crate) struct PaneReading {
     pub(crate) text: String,
     pub(crate) reading: Reading,
