@@ -8,7 +8,7 @@ use globset::{Glob, GlobSetBuilder};
 use swarm_state::canary::{self, Canary, CanaryEffect, CanaryRun};
 use swarm_state::gates::{CheckResult, Gates, Verdict};
 use swarm_state::ignored::{CACHE_DIRS, CACHE_MARKERS};
-use swarm_state::inventory::{TestCounts, count_all};
+use swarm_state::inventory::count_all;
 use swarm_state::ledger::Base;
 use swarm_state::proof::{Layer, Proof, ProofOutcome};
 use swarm_state::runners::RunnerUse;
@@ -37,25 +37,6 @@ pub(super) fn random_name() -> Result<String> {
 
 /// The beginning of the output file of a running canary.
 const STEM: &str = "canary-run";
-
-/// A finished run of a check with its canary.
-struct CanaryResult {
-    result: CheckResult,
-    has_token: bool,
-    tests: Option<TestCounts>,
-    timed_out: bool,
-}
-
-impl CanaryResult {
-    fn run(&self) -> CanaryRun<'_> {
-        CanaryRun {
-            result: &self.result,
-            has_token: self.has_token,
-            tests: self.tests,
-            timed_out: self.timed_out,
-        }
-    }
-}
 
 /// The runners, the iteration and the time of a canary.
 struct CanaryPlan<'a> {
@@ -124,7 +105,7 @@ impl LoopRun {
                     return Err(error.hint("choose another file with --canary PATH=TEXT, or omit --canary"));
                 }
             };
-            if let Some(effect) = canary::at_base(used, check, ran.run()) {
+            if let Some(effect) = canary::at_base(used, check, &ran) {
                 canary.effect = effect;
                 canary.files.rotate_left(at);
                 return Ok(canary);
@@ -192,7 +173,7 @@ impl LoopRun {
             next = now.into_iter().chain(canary.files.iter().cloned()).find(|file| !tried.contains(file));
         }
         let ran = ran.ok_or_else(|| Error::system("a canary has no place", &canary.check))?;
-        Ok(canary::judge(canary, ran.run()))
+        Ok(canary::judge(canary, &ran))
     }
 
     /// Adds the canary, runs its check, and removes the canary.
@@ -202,7 +183,7 @@ impl LoopRun {
         file: &str,
         number: usize,
         plan: &CanaryPlan<'_>,
-    ) -> Result<CanaryResult> {
+    ) -> Result<CanaryRun> {
         let token = fresh_token()?;
         let planted = Planted::plant(self, canary, file, &token, plan.on_step)?;
         let folder = self.make_iteration_dir(plan.iteration)?;
@@ -229,7 +210,7 @@ impl LoopRun {
         let (text, is_shortened) = inventory::output(&output);
         let shown = CheckResult { name: label, passed: !result.passed, ..result.clone() };
         (plan.on_step)(Step::Ended(&shown));
-        Ok(CanaryResult {
+        Ok(CanaryRun {
             has_token: text.contains(&token),
             tests: count_all(plan.uses, &canary.check, &text, is_shortened),
             timed_out: !result.passed && !result.cut && result.seconds >= limit.as_secs_f64(),
