@@ -146,7 +146,7 @@ impl LoopRun {
         let Some(base) = self.read_base().filter(|_| !self.gates.is_empty() && self.cwd.is_dir()) else {
             return Ok(vec![]);
         };
-        Ok(base.changed(&protect::hashes_now(self, &base)?))
+        Ok(base.changed(&protect::hash_all(self, &base, None)?))
     }
 
     /// Refuses to continue from such files: the next loop's results would be checked against them.

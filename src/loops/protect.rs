@@ -28,6 +28,7 @@ mod tree;
 
 pub(super) use config::tests;
 use hashing::Hashes;
+pub(super) use hashing::hash;
 pub(crate) use programs::is_program;
 pub(super) use tree::globs;
 use tree::{IgnoreRules, bare, within};
@@ -100,15 +101,7 @@ pub(super) async fn leave_out_written(loop_run: &LoopRun, base: &mut Base) -> Re
 /// As [`begin`].
 pub(super) async fn hashes(loop_run: &LoopRun, base: &Base) -> Result<BTreeMap<String, String>> {
     let (loop_run, base) = (loop_run.clone(), base.clone());
-    blocking(move || hashes_now(&loop_run, &base)).await
-}
-
-/// As [`hashes`], blocking.
-///
-/// # Errors
-/// As [`hashes`].
-pub(super) fn hashes_now(loop_run: &LoopRun, base: &Base) -> Result<BTreeMap<String, String>> {
-    hash_all(loop_run, base, None)
+    blocking(move || hash_all(&loop_run, &base, None)).await
 }
 
 /// The dependency folders that changed since the baseline.
@@ -125,9 +118,9 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
     work.await.map_err(|e| Error::system("cannot read the watched files", e))?
 }
 
-/// `tracked` is set while the baseline is taken: the files that git tracks are then watched although they are in a
+/// As [`hashes`], blocking. `tracked` is set while the baseline is taken: the files that git tracks are then watched although they are in a
 /// cache or git ignores them. A file that `--protect` names without a wildcard is always watched.
-fn hash_all(
+pub(super) fn hash_all(
     loop_run: &LoopRun,
     base: &Base,
     tracked: Option<&BTreeSet<String>>,
@@ -206,14 +199,6 @@ pub(super) fn warnings(loop_run: &LoopRun, base: &Base) -> Result<Vec<String>> {
         ));
     }
     Ok(warnings)
-}
-
-/// The hash of a whole watched file.
-///
-/// # Errors
-/// When the file cannot be read.
-pub(super) fn hash(path: &Path) -> std::io::Result<String> {
-    hashing::hash(path)
 }
 
 /// Refuses invalid globs.

@@ -100,7 +100,8 @@ pub(super) fn stat_line(meta: &fs::Metadata) -> String {
     format!("{} {}.{}", meta.len(), meta.mtime(), meta.mtime_nsec())
 }
 
-pub(super) fn hash(path: &Path) -> io::Result<String> {
+/// The hash of a whole watched file.
+pub(in crate::loops) fn hash(path: &Path) -> io::Result<String> {
     let mut hasher = Sha256::new();
     if fs::symlink_metadata(path)?.is_symlink() {
         hasher.update(fs::read_link(path)?.as_os_str().as_encoded_bytes());
