@@ -65,8 +65,7 @@ pub(crate) use run::is_below_ours;
 use run::{LONG_TIMEOUT, SHORT_TIMEOUT, git, git_patient};
 pub(crate) use settle::settle_worktree;
 pub(crate) use snapshot::{
-    INTERRUPTED, TreeSnapshot, changed_between, diff, diff_as_text, diff_stat, nested, restore, snapshot,
-    tree,
+    INTERRUPTED, TreeSnapshot, changed_between, diff, diff_stat, nested, restore, snapshot, tree,
 };
 pub(crate) use status::{status, uncommitted_of};
 pub(crate) use unmerged::unmerged;

@@ -251,23 +251,11 @@ async fn links_with_repository(top: &Path, own: &[(&str, &OsStr)]) -> Result<Vec
     Ok(links)
 }
 
-/// The diff between two snapshots, commits or trees.
+/// The diff between two snapshots, commits or trees, with these options of git.
 ///
 /// # Errors
 /// git's message, for example if one of them does not exist.
-pub(crate) async fn diff(dir: &Path, from: &str, to: &str) -> Result<String> {
-    diff_with(dir, &[], from, to).await
-}
-
-/// As [`diff`], also for files that an attribute declares binary.
-///
-/// # Errors
-/// As [`diff`].
-pub(crate) async fn diff_as_text(dir: &Path, from: &str, to: &str) -> Result<String> {
-    diff_with(dir, &["--text"], from, to).await
-}
-
-async fn diff_with(dir: &Path, options: &[&str], from: &str, to: &str) -> Result<String> {
+pub(crate) async fn diff(dir: &Path, options: &[&str], from: &str, to: &str) -> Result<String> {
     // A setting of the user's must not change the names.
     let fixed = ["-c", "core.quotePath=false", "diff", "--no-color", "--no-ext-diff", "--no-textconv"];
     let names = ["--src-prefix=a/", "--dst-prefix=b/", from, to, "--"];

@@ -31,7 +31,7 @@ impl LoopRun {
         let to = last.as_ref().and_then(|last| last.commit.as_ref()).or(base.commit.as_ref());
         let diff = match (base.head.as_ref().or(base.commit.as_ref()), to) {
             (Some(from), Some(to)) => {
-                Some(git::diff(&self.cwd, from, to).await.unwrap_or_else(|e| e.to_string()))
+                Some(git::diff(&self.cwd, &[], from, to).await.unwrap_or_else(|e| e.to_string()))
             }
             _ => None,
         };

@@ -37,7 +37,7 @@ async fn diff(loop_run: LoopRun, repo: PathBuf, wanted: Option<u32>, last: u32) 
         refuse_deleted(&loop_run, &repo, iteration).await?;
     }
     let (from, to) = (loop_run.reference(from), loop_run.reference(to));
-    let mut text = git::diff(&repo, &from, &to).await?;
+    let mut text = git::diff(&repo, &[], &from, &to).await?;
     let truncated = text.len() > MAX_ANSWER_BYTES;
     let cut = (0..=MAX_ANSWER_BYTES.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     text.truncate(cut);

@@ -312,7 +312,9 @@ impl LoopRun {
         let last = earlier.into_iter().rev().find(of_story);
         let checks = last.and_then(|it| it.verdict?.tasks).map(|tasks| tasks.checks).unwrap_or_default();
         let Some((from, to)) = start.zip(end) else { return OwnChanges { checks, ..OwnChanges::default() } };
-        let diff = git::diff_as_text(&self.cwd, &from, &to).await.unwrap_or_else(|error| error.to_string());
+        // Also of files that an attribute declares binary.
+        let diff = git::diff(&self.cwd, &["--text"], &from, &to).await;
+        let diff = diff.unwrap_or_else(|error| error.to_string());
         // The reviewer judges the work, and not the list or the log of progress.
         let diff = self.gates.tasks.as_ref().map_or(diff.clone(), |gate| without_dir(&diff, &gate.dir));
         let mut sensitive = files_in(&diff);
