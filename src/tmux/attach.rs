@@ -98,7 +98,10 @@ impl Tmux {
                 link,
                 end,
             ]),
-            after: vec![self.argv(&[Words::from(unless_seen)]), self.argv(&[window::restore(window, size)])],
+            after: vec![
+                self.argv(&[Words::from(unless_seen)]),
+                self.argv(&[Words::from(window::restore(window, size))]),
+            ],
         }
     }
 

@@ -8,6 +8,7 @@ use super::handle::{Tmux, unique};
 use super::plain::{self, Words};
 use super::quote;
 use super::types::PasteOutcome;
+use super::window::quoted;
 use crate::error::{Error, ErrorCode, Result};
 
 impl Tmux {
@@ -22,7 +23,7 @@ impl Tmux {
             return Ok(PasteOutcome::Done);
         }
         let buffer = format!("swarm-{}-{}", std::process::id(), unique());
-        let target = String::from_utf8_lossy(&quote::word(pane.as_bytes())).into_owned();
+        let target = quoted(pane);
         // Before tmux 3.4, a paste into a dead pane ends the whole server, so one command tests and pastes.
         let dead = format!("delete-buffer -b {buffer} ; display-message -p dead");
         let alive = format!("paste-buffer -p -r -d -b {buffer} -t {target}");
