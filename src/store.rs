@@ -187,6 +187,11 @@ fn failed(verb: &str, path: &Path, cause: impl std::fmt::Display) -> Error {
     Error::system(format!("cannot {verb} '{}'", path.display()), cause)
 }
 
+/// The outcome of a removal: what does not exist is removed already.
+fn removed(outcome: io::Result<()>) -> io::Result<()> {
+    outcome.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
 /// Reads a file; `None` if it does not exist.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match read_bounded(path, MAX_STATE_BYTES) {

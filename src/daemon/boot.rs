@@ -217,7 +217,7 @@ impl Supervisor {
             slot.reconciled = false;
             let message =
                 format!("worker '{name}': its record is gone; its live agent was found by its pane");
-            self.problems.push(Problem { message, name: Some(name.clone()), reserved: false });
+            self.problems.push(Problem::of(Some(&name), message));
             self.slots.insert(name.clone(), slot);
             self.save(&name);
         }

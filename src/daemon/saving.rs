@@ -157,8 +157,7 @@ impl Supervisor {
     fn report_problem(&mut self, name: &WorkerName, message: String) {
         let sentence = format!("worker '{name}': {message}");
         if !self.problems.iter().any(|known| known.message == sentence) {
-            let problem = Problem { message: sentence, name: Some(name.clone()), reserved: false };
-            self.problems.push(problem);
+            self.problems.push(Problem::of(Some(name), sentence));
         }
         self.notify(name, Entry::Warning { message });
     }

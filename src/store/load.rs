@@ -187,7 +187,7 @@ impl Store {
 
 impl Problem {
     /// Makes a problem that does not reserve its name.
-    pub(super) fn of(name: Option<&WorkerName>, message: String) -> Self {
+    pub(crate) fn of(name: Option<&WorkerName>, message: String) -> Self {
         Self { message, name: name.cloned(), reserved: false }
     }
 }

@@ -1,12 +1,11 @@
 //! The files that one run needs while it lives: the directory `runs/NAME.RUN/`.
 
 use std::fs;
-use std::io;
 use std::path::PathBuf;
 
 use swarm_state::model::{Run, WorkerName, Worktree};
 
-use super::{Store, entries, failed, file_name, read, write_atomic};
+use super::{Store, entries, failed, file_name, read, removed, write_atomic};
 use crate::error::Result;
 use crate::paths::private_dir;
 
@@ -68,10 +67,7 @@ impl Store {
     pub fn remove_run_dir(&self, name: &WorkerName, run: Run) -> Result<()> {
         self.check_owner()?;
         let dir = self.paths.run_dir(name, run);
-        match fs::remove_dir_all(&dir) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", &dir, error)),
-            Ok(()) | Err(_) => Ok(()),
-        }
+        removed(fs::remove_dir_all(&dir)).map_err(|e| failed("remove", &dir, e))
     }
 
     /// Removes the directories of all runs of a worker.
