@@ -196,10 +196,6 @@ impl Slot {
     /// The loop as `state.json` stores it; `None` for a plain worker.
     pub(crate) fn ralph_file(&self) -> Option<RalphFile> {
         let (ralph, wanted) = (self.engine.ralph()?, self.spec.ralph.as_ref()?);
-        let reason = match self.engine.phase() {
-            Phase::Stopped { reason } => Some(reason.slug().to_owned()),
-            _ => ralph.paused.and_then(PauseBy::slug).map(str::to_owned),
-        };
         Some(RalphFile {
             worker_name: self.spec.name.clone(),
             prompt_file: wanted.prompt_file.clone(),
@@ -212,13 +208,21 @@ impl Slot {
             total_failures: ralph.total_failures,
             done_pattern: self.spec.done_pattern.clone(),
             inactivity_timeout: ralph.inactivity_timeout,
-            reason,
+            reason: self.reason_slug().map(str::to_owned),
             paused_by: ralph.paused,
             question_timeout: ralph.question_timeout,
             message: self.engine.failure(),
             format: FORMAT,
             extra: Map::new(),
         })
+    }
+
+    /// Why the loop has ended or is paused.
+    pub(crate) fn reason_slug(&self) -> Option<&'static str> {
+        match self.engine.phase() {
+            Phase::Stopped { reason } => Some(reason.slug()),
+            _ => self.engine.ralph()?.paused.and_then(PauseBy::slug),
+        }
     }
 
     /// Replaces the reader for the run that is about to start.

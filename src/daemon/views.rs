@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use swarm_state::cause::Cause;
-use swarm_state::engine::Phase;
 use swarm_state::model::Status;
 use swarm_state::notice::PauseBy;
 
@@ -234,10 +233,6 @@ fn metadata(slot: &Slot) -> Value {
 
 fn loop_metadata(slot: &Slot) -> Value {
     let Some(ralph) = slot.engine.ralph() else { return json!({}) };
-    let reason = match slot.engine.phase() {
-        Phase::Stopped { reason } => Some(reason.slug()),
-        _ => ralph.paused.and_then(PauseBy::slug),
-    };
     json!({
         "ralph": true,
         "ralph_iteration": ralph.iteration,
@@ -248,7 +243,7 @@ fn loop_metadata(slot: &Slot) -> Value {
         "paused_by": ralph.paused,
         "consecutive_failures": ralph.failures,
         "total_failures": ralph.total_failures,
-        "reason": reason,
+        "reason": slot.reason_slug(),
     })
 }
 

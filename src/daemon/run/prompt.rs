@@ -8,18 +8,6 @@ use crate::store::read_bounded;
 
 const MAX_PROMPT_BYTES: u64 = 16 << 20;
 
-/// Reads a prompt; `None` if there is none.
-///
-/// # Errors
-/// The documented message.
-pub(crate) fn read(prompt: &Prompt) -> Result<Option<Vec<u8>>, String> {
-    match prompt {
-        Prompt::None => Ok(None),
-        Prompt::Text(text) => Ok(Some(text.clone().into_bytes())),
-        Prompt::File(path) => read_file(path).map(Some),
-    }
-}
-
 /// Reads the prompt of a worker's next run. An empty task file is an error, as a missing one is.
 ///
 /// # Errors
@@ -29,7 +17,11 @@ pub(crate) fn next(spec: &WorkerSpec) -> Result<Option<Vec<u8>>, String> {
     if let Some(task) = spec.ralph.as_ref().and_then(|ralph| ralph.task.as_ref()) {
         return Ok(Some(task.clone().into_bytes()));
     }
-    let prompt = read(&spec.prompt)?;
+    let prompt = match &spec.prompt {
+        Prompt::None => None,
+        Prompt::Text(text) => Some(text.clone().into_bytes()),
+        Prompt::File(path) => Some(read_file(path)?),
+    };
     refuse_blank(spec, prompt.as_deref())?;
     Ok(prompt)
 }
