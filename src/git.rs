@@ -10,6 +10,8 @@
 //! [`merge`] also merges and commits, but only in worktrees that swarm made for `--jobs`, and undoes there the merges
 //! that it began.
 //!
+//! A function fails with git's message, if its documentation does not say otherwise.
+//!
 //! The reflog of a branch that swarm made begins with [`MADE_BY`]. A branch without that line is the user's and is
 //! kept when its worktree is removed.
 
@@ -260,17 +262,11 @@ pub(crate) async fn refuse_losses(wt: &Worktree, permission: Permission) -> Resu
 }
 
 /// Whether a ref or an id names a commit that exists.
-///
-/// # Errors
-/// When git cannot be run.
 pub(crate) async fn has_commit(repo: &Path, name: &str) -> Result<bool> {
     Ok(git(repo, SHORT_TIMEOUT, &["cat-file", "-e", &format!("{name}^{{commit}}")]).await?.ok)
 }
 
 /// The commit that is checked out in `path`; `None` in a repository without one.
-///
-/// # Errors
-/// When git cannot be run.
 pub(crate) async fn head_commit(path: &Path) -> Result<Option<String>> {
     let said = git(path, SHORT_TIMEOUT, &["rev-parse", "--verify", "HEAD^{commit}"]).await?;
     Ok(said.ok.then(|| said.text()))
@@ -333,7 +329,6 @@ struct Undo<'a> {
     repo: &'a Repo,
     dir: &'a Path,
     branch: &'a str,
-    /// The start of the new branch.
     head: &'a str,
     /// The missing directories that git makes, innermost first.
     dirs: Vec<PathBuf>,

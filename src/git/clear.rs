@@ -28,9 +28,6 @@ struct SnapshotRef {
 /// Deletes the snapshots below `prefix` (`refs/swarm/NAME/LOOP`), all or none. Returns their number, and whether they
 /// were deleted; 0 outside of a repository. With `discard`, it deletes them in any case. `own_branch` is the worker's
 /// branch.
-///
-/// # Errors
-/// When git fails.
 pub(crate) async fn clear_snapshots(
     repo: &Path,
     prefix: &str,

@@ -19,10 +19,6 @@ use crate::error::Result;
 /// How many directory entries are counted in a worktree. Larger directories are reported as "at least".
 const MAX_COUNTED_FILES: u64 = 20_000;
 
-/// The ignored files of a worktree, and of the repositories in it.
-///
-/// # Errors
-/// When git cannot list them.
 pub(crate) async fn ignored(tree: &Path) -> Result<IgnoredFiles> {
     let root = tree.to_owned();
     let repos = walk(move || repositories(&root)).await?;
@@ -30,9 +26,6 @@ pub(crate) async fn ignored(tree: &Path) -> Result<IgnoredFiles> {
 }
 
 /// The files below `dir` that git tracks, relative to `dir`. Empty outside of a repository.
-///
-/// # Errors
-/// When git fails.
 pub(crate) async fn tracked(dir: &Path) -> Result<Vec<String>> {
     let args = ["ls-files", "-z", "--cached"];
     let listed = git_patient(dir, LONG_TIMEOUT, &args).await?;

@@ -28,9 +28,6 @@ pub(crate) async fn version() -> Result<String> {
 
 /// The branches `swarm/NAME` that swarm made in the repository of `cwd` and that are unknown to `is_known`. Empty
 /// outside a repository. Only reads.
-///
-/// # Errors
-/// When git fails.
 pub(crate) async fn leftovers(cwd: &Path, is_known: impl Fn(&str) -> bool) -> Result<Vec<Leftover>> {
     let Ok(repo) = Repo::find(cwd).await else { return Ok(vec![]) };
     let args = ["for-each-ref", "--format=%(refname:short)", "refs/heads/swarm/"];
@@ -52,9 +49,6 @@ pub(crate) async fn leftovers(cwd: &Path, is_known: impl Fn(&str) -> bool) -> Re
 }
 
 /// Whether `git branch -d` would delete a branch: the HEAD of the main working tree contains it.
-///
-/// # Errors
-/// When git fails.
 pub(crate) async fn is_merged(repo: &Path, branch: &str) -> Result<bool> {
     let full = format!("refs/heads/{branch}");
     Ok(git(repo, SHORT_TIMEOUT, &["merge-base", "--is-ancestor", &full, "HEAD"]).await?.ok)

@@ -19,9 +19,6 @@ use crate::error::{Error, Result};
 /// Returns what the removal of a worktree would delete: changed and untracked files, an unfinished operation, commits
 /// that are on no branch, work that only a repository inside it holds, and ignored files. Empty if nothing would be
 /// lost.
-///
-/// # Errors
-/// When git fails.
 pub(crate) async fn losses(path: &Path) -> Result<Losses> {
     let root = path.to_owned();
     let repos = walk(move || repositories(&root)).await?;
@@ -161,7 +158,6 @@ async fn only_there(repo: &Path, places: &[PathBuf]) -> Result<Option<String>> {
     })
 }
 
-/// How to address a repository.
 enum RepoPlace<'a> {
     /// By its working tree.
     Tree(&'a Path),

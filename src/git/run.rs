@@ -73,7 +73,6 @@ impl GitOutput {
         String::from_utf8_lossy(&self.stdout).trim_end().to_owned()
     }
 
-    /// Standard output, unchanged.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.stdout
     }
@@ -152,27 +151,11 @@ fn is_progress(line: &str) -> bool {
 /// # Errors
 /// When git cannot be run, or `dir` is not a directory.
 pub(super) async fn git<A: AsRef<OsStr>>(dir: &Path, limit: Duration, args: &[A]) -> Result<GitOutput> {
-    git_with(dir, limit, &[], args).await
+    git_with(dir, limit, &[], &[], args).await
 }
 
-/// As [`git`], with additional environment variables.
-///
-/// # Errors
-/// As [`git`].
+/// As [`git`], with additional environment variables and settings.
 pub(super) async fn git_with<A: AsRef<OsStr>>(
-    dir: &Path,
-    limit: Duration,
-    env: &[(&str, &OsStr)],
-    args: &[A],
-) -> Result<GitOutput> {
-    git_set(dir, limit, env, &[], args).await
-}
-
-/// As [`git_with`], with additional settings.
-///
-/// # Errors
-/// As [`git`].
-pub(super) async fn git_set<A: AsRef<OsStr>>(
     dir: &Path,
     limit: Duration,
     env: &[(&str, &OsStr)],
@@ -277,7 +260,7 @@ pub(super) async fn git_patient_set<A: AsRef<OsStr>>(
 ) -> Result<GitOutput> {
     let (mut waited, mut pause) = (Duration::ZERO, Duration::from_millis(50));
     loop {
-        let said = git_set(dir, limit, &[], settings, args).await?;
+        let said = git_with(dir, limit, &[], settings, args).await?;
         if !said.is_locked() || waited >= LOCK_RETRY_TIME {
             return Ok(said);
         }
@@ -288,9 +271,6 @@ pub(super) async fn git_patient_set<A: AsRef<OsStr>>(
 }
 
 /// Settings that turn every filter of a repository into a copy.
-///
-/// # Errors
-/// When git cannot be run.
 pub(super) async fn filters_of(repo: &Path) -> Result<Vec<(String, &'static str)>> {
     let args =
         ["config", "--name-only", "-z", "--get-regexp", r"^filter\..*\.(clean|smudge|process|required)$"];

@@ -15,7 +15,7 @@ use swarm_state::ledger::DiffStat;
 
 use super::listing::hidden_files;
 use super::repo::Repo;
-use super::run::{LONG_TIMEOUT, ask, filters_of, git, git_patient, git_set, git_with};
+use super::run::{LONG_TIMEOUT, ask, filters_of, git, git_patient, git_with};
 use super::{SHORT_TIMEOUT, refuse_occupied};
 use crate::error::{Error, Result};
 
@@ -40,7 +40,6 @@ pub(super) const QUIET_OPTIONS: [&str; 12] = [
     "core.checkStat=default",
 ];
 
-/// The beginnings of error messages.
 const CANNOT_TAKE: &str = "cannot take a snapshot";
 const CANNOT_COMPARE: &str = "cannot compare";
 
@@ -76,9 +75,6 @@ pub(crate) async fn snapshot(
 }
 
 /// The tree that a snapshot would have now, without a commit or a ref. `None` if `dir` is not in a working tree.
-///
-/// # Errors
-/// As [`snapshot`].
 pub(crate) async fn tree(dir: &Path, own_index: &Path) -> Result<Option<String>> {
     let Some(repo) = places(dir).await? else { return Ok(None) };
     write_tree(&repo, own_index).await.map(Some)
@@ -86,9 +82,6 @@ pub(crate) async fn tree(dir: &Path, own_index: &Path) -> Result<Option<String>>
 
 /// The repositories inside the working tree that holds `dir`, submodules included, relative to its top. A snapshot
 /// does not contain their files. Ignored ones are left out. `None` if `dir` is not in a working tree.
-///
-/// # Errors
-/// When git fails.
 pub(crate) async fn nested(dir: &Path) -> Result<Option<Vec<String>>> {
     let Some(Places { top, .. }) = places(dir).await? else { return Ok(None) };
     let what = "cannot look for nested repositories";
@@ -148,7 +141,7 @@ async fn take(repo: Places, reference: &str, own_index: &Path, message: &str) ->
     let author = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|key| (key, OsStr::new(AUTHOR)));
     let address = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|key| (key, OsStr::new(ADDRESS)));
     let env = [author, address].concat();
-    let commit = git_with(&top, SHORT_TIMEOUT, &env, &commit).await?.checked(CANNOT_TAKE)?.text();
+    let commit = git_with(&top, SHORT_TIMEOUT, &env, &[], &commit).await?.checked(CANNOT_TAKE)?.text();
     let update = [&QUIET_OPTIONS[..], &["update-ref", reference, &commit]].concat();
     git_patient(&top, SHORT_TIMEOUT, &update).await?.checked(CANNOT_TAKE)?;
     Ok(TreeSnapshot { commit, tree, head })
@@ -186,11 +179,11 @@ async fn add_all(top: &Path, own_index: &Path) -> Result<String> {
         .map(|word| (*word).to_owned())
         .chain(excluded)
         .collect();
-    let mut added = git_with(top, LONG_TIMEOUT, &own, &add).await?;
+    let mut added = git_with(top, LONG_TIMEOUT, &own, &[], &add).await?;
     let filters = if !added.ok && added.mentions("filter") { filters_of(top).await? } else { vec![] };
     if !filters.is_empty() {
         // A required filter that fails stops `git add`. Without the filter, the files are added as they are.
-        added = git_set(top, LONG_TIMEOUT, &own, &filters, &add).await?;
+        added = git_with(top, LONG_TIMEOUT, &own, &filters, &add).await?;
     }
     if added.is_fatal() {
         return added.checked(CANNOT_TAKE).map(|said| said.text());
@@ -200,11 +193,11 @@ async fn add_all(top: &Path, own_index: &Path) -> Result<String> {
     let update = QUIET_OPTIONS.iter().chain(&update).copied().chain(links.iter().map(String::as_str));
     if !links.is_empty() {
         // One without a commit stays as it is.
-        git_with(top, SHORT_TIMEOUT, &own, &update.collect::<Vec<_>>()).await?;
+        git_with(top, SHORT_TIMEOUT, &own, &[], &update.collect::<Vec<_>>()).await?;
     }
     // This checks files that changed just now again, with the same filters.
     let write = [&QUIET_OPTIONS[..], &["write-tree"]].concat();
-    let written = git_set(top, LONG_TIMEOUT, &own, &filters, &write).await?;
+    let written = git_with(top, LONG_TIMEOUT, &own, &filters, &write).await?;
     match written.checked(CANNOT_TAKE) {
         Ok(written) => Ok(written.text()),
         Err(error) => added.checked(CANNOT_TAKE).and(Err(error)),
@@ -228,7 +221,8 @@ fn copy_index(index: &Path, scratch: &Path) -> Result<()> {
 /// Makes git look at files that it is told to skip, if they exist.
 async fn show_hidden(top: &Path, own: &[(&str, &OsStr)]) -> Result<()> {
     let said =
-        git_with(top, LONG_TIMEOUT, own, &[&QUIET_OPTIONS[..], &["ls-files", "-v", "-z"]].concat()).await?;
+        git_with(top, LONG_TIMEOUT, own, &[], &[&QUIET_OPTIONS[..], &["ls-files", "-v", "-z"]].concat())
+            .await?;
     let there = |file: &Vec<u8>| top.join(OsStr::from_bytes(file)).symlink_metadata().is_ok();
     let hidden: Vec<Vec<u8>> = hidden_files(said.bytes()).into_iter().filter(there).collect();
     for files in hidden.chunks(BATCH_FILES) {
@@ -236,7 +230,7 @@ async fn show_hidden(top: &Path, own: &[(&str, &OsStr)]) -> Result<()> {
             let words = [&QUIET_OPTIONS[..], &["update-index", flag, "--"]].concat();
             let mut args: Vec<&OsStr> = words.into_iter().map(OsStr::new).collect();
             args.extend(files.iter().map(|file| OsStr::from_bytes(file)));
-            git_with(top, LONG_TIMEOUT, own, &args).await?.checked(CANNOT_TAKE)?;
+            git_with(top, LONG_TIMEOUT, own, &[], &args).await?.checked(CANNOT_TAKE)?;
         }
     }
     Ok(())
@@ -245,7 +239,7 @@ async fn show_hidden(top: &Path, own: &[(&str, &OsStr)]) -> Result<()> {
 /// The entries of an index that are nested repositories. For these, `git add` would run git in the repository, with
 /// its filters.
 async fn links_with_repository(top: &Path, own: &[(&str, &OsStr)]) -> Result<Vec<String>> {
-    let listed = git_with(top, LONG_TIMEOUT, own, &["ls-files", "-z", "--stage"]).await?;
+    let listed = git_with(top, LONG_TIMEOUT, own, &[], &["ls-files", "-z", "--stage"]).await?;
     let mut links = gitlinks(listed.bytes());
     links.retain(|link| top.join(link).join(".git").exists());
     Ok(links)
@@ -264,9 +258,6 @@ pub(crate) async fn diff(dir: &Path, options: &[&str], from: &str, to: &str) -> 
 }
 
 /// The size of that diff, and whether it changes a `.gitignore`: a kept index still has the files that it ignores now.
-///
-/// # Errors
-/// As [`diff`].
 pub(crate) async fn diff_stat(dir: &Path, from: &str, to: &str) -> Result<(DiffStat, bool)> {
     let args = ["diff", "--numstat", "--no-ext-diff", "--no-textconv", "--no-renames", from, to, "--"];
     let said = git(dir, LONG_TIMEOUT, &args).await?.checked(CANNOT_COMPARE)?;
@@ -275,9 +266,6 @@ pub(crate) async fn diff_stat(dir: &Path, from: &str, to: &str) -> Result<(DiffS
 }
 
 /// The files below `dir`, relative to it, that exist in `from` and differ or are missing in `to`.
-///
-/// # Errors
-/// When git fails.
 pub(crate) async fn changed_between(dir: &Path, from: &str, to: &str) -> Result<Vec<String>> {
     let args =
         ["diff", "--name-only", "--diff-filter=MDT", "-z", "--relative", "--no-ext-diff", "--no-renames"];
