@@ -206,7 +206,6 @@ fn fresh_id() -> String {
     format!("{now}-{}-{count}", std::process::id())
 }
 
-/// The loop's own folder.
 struct Folder {
     path: PathBuf,
     /// Deleted at the end of the loop.

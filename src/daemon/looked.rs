@@ -10,7 +10,6 @@ use crate::store::{read_bounded, write_unsynced};
 
 const LOOKED_FORMAT: u32 = 1;
 
-/// The largest file that is read.
 const MAX_LOOKED_BYTES: u64 = 1 << 12;
 
 #[derive(Serialize, Deserialize)]

@@ -127,7 +127,6 @@ pub(crate) struct PendingSpawn {
 /// Input that a person sends to an agent.
 pub(crate) enum AgentInput {
     Text(SendParams),
-    /// The end of the input of this worker.
     Eof(String),
 }
 
@@ -234,7 +233,6 @@ pub(crate) struct EndedRun {
     pub(crate) cwd: PathBuf,
 }
 
-/// How the delivery of a prompt ended.
 #[derive(Debug)]
 pub(crate) enum PromptOutcome {
     /// The agent has it.
@@ -343,7 +341,6 @@ pub(crate) struct WorktreeRemoval {
 pub(crate) struct IterationInfo {
     /// Its number, from 1.
     pub(crate) number: u32,
-    /// The maximum number of iterations.
     pub(crate) max: u32,
     /// The id of its loop.
     pub(crate) id: String,

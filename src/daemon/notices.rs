@@ -63,7 +63,6 @@ impl Notices {
         stream
     }
 
-    /// The number of the last notice.
     pub(crate) fn seq(&self) -> u64 {
         self.seq
     }

@@ -28,9 +28,6 @@ impl LinesWanted {
 }
 
 /// Answers a request. `rows` returns at least this many rows from the end.
-///
-/// # Errors
-/// Those of `rows`.
 pub(crate) fn answer_from(wish: LinesWanted, rows: impl Fn(usize) -> Result<Vec<String>>) -> Result<Lines> {
     let answer_of_few = answer(rows(wish.rows())?, wish);
     if answer_of_few.truncated && wish.last.is_some() {

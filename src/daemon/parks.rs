@@ -52,7 +52,6 @@ impl Supervisor {
         self.quotas.save(self.store.paths(), now);
     }
 
-    /// The park of the account that a loop uses.
     pub(crate) fn park_of(&self, slot: &Slot) -> Option<Park> {
         if self.quotas.accounts().is_empty() || slot.spec.ralph.is_none() {
             return None;

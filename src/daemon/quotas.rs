@@ -18,7 +18,6 @@ use crate::paths::Paths;
 use crate::settings::QuotaSettings;
 use crate::store::{read_bounded, write_unsynced};
 
-/// The largest file of figures that is read.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The figures of all accounts, and the settings.

@@ -106,7 +106,6 @@ pub(crate) struct Slot {
     pub(crate) status_since: Option<StatusSince>,
 }
 
-/// The part of a spec that the engine uses.
 pub(crate) fn policy(spec: &WorkerSpec) -> Policy {
     Policy {
         paste: spec.prompt_via == PromptVia::Paste && spec.prompt != Prompt::None,
@@ -345,7 +344,6 @@ impl Slot {
         }
     }
 
-    /// Notes the status, and its beginning if it has changed.
     pub(crate) fn note_status(&mut self) {
         let status = self.status();
         if self.status_since.is_none_or(|since| since.status != status) {
@@ -364,7 +362,6 @@ impl Slot {
     }
 }
 
-/// The loop of a worker, with its current directory.
 pub(crate) fn course_of(slot: &Slot) -> LoopRun {
     loop_run(&slot.driver.context, &slot.spec, &loop_id(slot.origin.started), slot.cwd())
 }

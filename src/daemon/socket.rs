@@ -85,7 +85,6 @@ impl SocketListener {
     }
 }
 
-/// Device and inode of a file.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     std::fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }

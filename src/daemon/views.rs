@@ -274,7 +274,6 @@ pub(crate) fn ralph(slot: &Slot) -> Option<RalphView> {
     })
 }
 
-/// True for a loop that the last shutdown paused.
 pub(crate) fn paused_by_shutdown(slot: &Slot) -> bool {
     !slot.engine.is_stopped() && slot.engine.ralph().is_some_and(|l| l.paused == Some(PauseBy::Shutdown))
 }

@@ -33,9 +33,6 @@ const IN_DOCKER: &str = "in a Docker sandbox, swarm cannot see whether the agent
 impl LoopRun {
     /// Returns the baseline, and takes it if necessary: [`LoopRun::known_base`], [`LoopRun::begin_base`],
     /// [`LoopRun::take_base`].
-    ///
-    /// # Errors
-    /// Those of the three.
     pub(crate) async fn base(
         &self,
         worked: bool,
@@ -139,9 +136,6 @@ impl LoopRun {
 
     /// The watched files that changed since the baseline without approval. Empty if there is no baseline or the
     /// worker's directory is gone.
-    ///
-    /// # Errors
-    /// When a watched file cannot be read.
     pub(crate) fn unapproved(&self) -> Result<Vec<String>> {
         let Some(base) = self.read_base().filter(|_| !self.gates.is_empty() && self.cwd.is_dir()) else {
             return Ok(vec![]);

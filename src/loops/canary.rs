@@ -176,7 +176,6 @@ impl LoopRun {
         Ok(canary::judge(canary, &ran))
     }
 
-    /// Adds the canary, runs its check, and removes the canary.
     async fn run_canary(
         &self,
         canary: &Canary,

@@ -58,7 +58,6 @@ fn stamp(path: &Path) -> Option<(u64, i64, i64, u64)> {
 }
 
 impl LoopRun {
-    /// The state of the reports before the checks.
     pub(super) fn report_stamps(&self) -> Stamps {
         report_files(self).into_iter().filter_map(|path| Some((path.clone(), stamp(&path)?))).collect()
     }

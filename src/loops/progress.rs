@@ -30,7 +30,6 @@ pub(crate) fn check(cwd: &Path, root: &Path) -> Result<()> {
     Err(Error::invalid(message).hint("use another directory, or --worktree"))
 }
 
-/// Starts a new file.
 pub(super) async fn begin(loop_run: &LoopRun) -> Result<()> {
     check(&loop_run.cwd, &loop_run.root)?;
     loop_run.exclude(PROGRESS_FILE).await?;

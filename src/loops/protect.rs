@@ -84,9 +84,6 @@ pub(crate) fn check_tests(root: &Path, gates: &Gates) -> Result<()> {
 }
 
 /// Stops watching what the checks wrote since [`begin`]. Call it before any agent works.
-///
-/// # Errors
-/// As [`begin`].
 pub(super) async fn leave_out_written(loop_run: &LoopRun, base: &mut Base) -> Result<()> {
     let now = hashes(loop_run, base).await?;
     base.leave_out_written(&now);
@@ -96,9 +93,6 @@ pub(super) async fn leave_out_written(loop_run: &LoopRun, base: &mut Base) -> Re
 /// The watched files and their hashes. The names are relative to the worker's directory if the files are in it; a part
 /// of a file stands in brackets after its name. Empty if changes are allowed. A script that the baseline does not
 /// contain is part of the work.
-///
-/// # Errors
-/// As [`begin`].
 pub(super) async fn hashes(loop_run: &LoopRun, base: &Base) -> Result<BTreeMap<String, String>> {
     let (loop_run, base) = (loop_run.clone(), base.clone());
     blocking(move || hash_all(&loop_run, &base, None)).await
@@ -201,7 +195,6 @@ pub(super) fn warnings(loop_run: &LoopRun, base: &Base) -> Result<Vec<String>> {
     Ok(warnings)
 }
 
-/// Refuses invalid globs.
 pub(crate) fn check(texts: &[String]) -> Result<()> {
     for text in texts {
         let cure = "for example --protect 'tests/**/*.py'; ** matches subdirectories";

@@ -43,7 +43,6 @@ impl From<Error> for NotRun {
 
 pub(super) struct RoomResults {
     pub(super) checks: Vec<CheckResult>,
-    /// Watched files that the checks changed.
     pub(super) changed: Vec<String>,
     /// A linked folder that refers to the agent's tree.
     pub(super) leak: Option<String>,

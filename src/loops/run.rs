@@ -116,9 +116,6 @@ impl LoopRun {
     }
 
     /// As [`LoopRun::iteration_dir`], and makes the folder.
-    ///
-    /// # Errors
-    /// When it cannot be made.
     pub(super) fn make_iteration_dir(&self, iteration: u32) -> Result<PathBuf> {
         let folder = self.iteration_dir(iteration);
         crate::paths::private_dir(&folder)?;
@@ -135,7 +132,6 @@ impl LoopRun {
         TreeFiles::new(self.sandbox.as_ref().and_then(|sandbox| sandbox.docker.clone()))
     }
 
-    /// The sandbox of checks in the agent's tree.
     fn check_sandbox(&self) -> Option<CheckSandbox<'_>> {
         self.sandbox.as_deref().map(|sandbox| CheckSandbox { sandbox, tree: None, origin: None })
     }
@@ -183,7 +179,6 @@ impl LoopRun {
         (1..iteration).rev().filter_map(|n| self.read_iteration(n)).find(|it| !it.no_agent)
     }
 
-    /// The ref of an iteration's snapshot.
     pub(crate) fn reference(&self, iteration: u32) -> String {
         format!("refs/swarm/{}/{}/{iteration}", self.name, self.id)
     }
@@ -193,10 +188,6 @@ impl LoopRun {
         read_base(&self.key, &self.name, &self.folder).filter(|base| base.id == self.id)
     }
 
-    /// Writes the baseline.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub(super) fn write_base(&self, base: &ledger::Base) -> Result<()> {
         write_signed(&self.key, Purpose::Baseline(&self.name), &self.folder.join(BASELINE_FILE), base)
     }
@@ -208,10 +199,6 @@ impl LoopRun {
         read.map(|last| last.reports).unwrap_or_default()
     }
 
-    /// Writes the reports of tests of an iteration.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub(super) fn write_reports(&self, reports: Vec<KnownReport>) -> Result<()> {
         let purpose = Purpose::Reports(&self.name, &self.id);
         write_signed(&self.key, purpose, &self.folder.join(REPORTS_FILE), &LastReports { reports })
@@ -223,7 +210,6 @@ pub(crate) fn read_base(key: &SigningKey, name: &str, folder: &Path) -> Option<l
     read_signed(key, Purpose::Baseline(name), &folder.join(BASELINE_FILE))
 }
 
-/// The baseline in the loop's folder.
 pub(crate) const BASELINE_FILE: &str = "base.json";
 
 /// The text for the agent in an iteration's folder.

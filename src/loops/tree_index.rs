@@ -25,9 +25,6 @@ struct IndexSeal {
 
 impl LoopRun {
     /// Stores the tree as a commit under the iteration's ref.
-    ///
-    /// # Errors
-    /// git's message.
     pub(super) async fn snapshot(&self, iteration: u32) -> Result<Option<git::TreeSnapshot>> {
         let message = match iteration {
             0 => format!("{}: before the first iteration", self.name),
@@ -45,9 +42,6 @@ impl LoopRun {
 
     /// Stores the tree that an interrupted run of this iteration left, before the iteration is repeated. Returns the
     /// ref; `None` if no agent was interrupted, or it left the files as they were.
-    ///
-    /// # Errors
-    /// git's message.
     pub(crate) async fn keep_interrupted(&self, base: &Base, iteration: u32) -> Result<Option<String>> {
         let was_started = self.iteration_dir(iteration).join(CONTRACT_FILE).exists();
         if !was_started || self.read_iteration(iteration).is_some() {

@@ -24,7 +24,6 @@ use crate::error::{Error, Result};
 use crate::loops::{Finished, LoopRun};
 use crate::store::{read_bounded, write_unsynced};
 
-/// The largest task file.
 const MAX_SPEC_BYTES: u64 = 16 << 20;
 
 /// The clock of a loop; tests have their own.

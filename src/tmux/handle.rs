@@ -14,7 +14,6 @@ use super::version::Version;
 #[derive(Clone, Debug)]
 pub struct Tmux(pub(super) Arc<Inner>);
 
-/// The state that all clones share.
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) options: TmuxOptions,

@@ -33,7 +33,6 @@ const WRAPPER_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// The handle of a driver task, which ends when the handle is dropped and its queue is empty.
 pub(crate) struct Driver {
     queue: mpsc::UnboundedSender<Job>,
-    /// The data that its jobs need.
     pub(crate) context: RunContext,
 }
 

@@ -76,7 +76,6 @@ pub(crate) fn write_unstarted(
     }
 }
 
-/// The error of an iteration without work.
 fn no_turn(none: NoTurn) -> SpawnError {
     match none {
         NoTurn::AllDone => SpawnError::NoStory("every story is approved".into()),

@@ -9,9 +9,6 @@ use crate::store::read_bounded;
 const MAX_PROMPT_BYTES: u64 = 16 << 20;
 
 /// Reads the prompt of a worker's next run. An empty task file is an error, as a missing one is.
-///
-/// # Errors
-/// The documented message.
 pub(crate) fn next(spec: &WorkerSpec) -> Result<Option<Vec<u8>>, String> {
     // The file with a task that was given as text is a copy, which the agent can change.
     if let Some(task) = spec.ralph.as_ref().and_then(|ralph| ralph.task.as_ref()) {

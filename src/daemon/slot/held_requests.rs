@@ -91,9 +91,6 @@ impl HeldRequests {
 
     /// Keeps the answer for the hook of the oldest open request, or of the one with this id. Returns that request;
     /// `None` if it is not open. `fits` decides whether the answer fits.
-    ///
-    /// # Errors
-    /// That of `fits`.
     pub(crate) fn answer<E>(
         &mut self,
         id: Option<&str>,

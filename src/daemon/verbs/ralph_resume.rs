@@ -122,7 +122,6 @@ fn refuse_without_files(slot: &Slot) -> Result<()> {
     Ok(())
 }
 
-/// The error for a loop that has ended and cannot continue.
 pub(crate) fn has_ended(slot: &Slot) -> Error {
     let name = &slot.spec.name;
     let reason = match slot.engine.phase() {

@@ -154,7 +154,6 @@ impl Supervisor {
         WorkerName::of_directory(cwd, is_free).ok_or_else(|| Error::internal("no name is free"))
     }
 
-    /// Creates the worker and starts its first run.
     pub(crate) fn start_worker(&mut self, name: &WorkerName, spec: WorkerSpec, pending: PendingSpawn) {
         match self.create_slot(name, spec, pending.respawned) {
             Err(error) => pending.reply.refuse(error),

@@ -19,9 +19,6 @@ use crate::loops::run::LoopRun;
 
 /// Adds the configuration of the runners in the baseline. While the baseline is taken (`tracked` has git's files), also
 /// the test files, if they are protected.
-///
-/// # Errors
-/// When a file cannot be read.
 pub(super) fn add(
     loop_run: &LoopRun,
     base: &Base,

@@ -27,9 +27,6 @@ pub(super) fn begin(root: &Path, base: &mut Base) {
 }
 
 /// Adds the startup hooks, and the code of the runners.
-///
-/// # Errors
-/// When a file cannot be read.
 pub(super) fn add(base: &Base, hashes: &mut Hashes<'_>) -> Result<()> {
     let packages = base.runners.iter().flat_map(|using| &using.runner.packages);
     let packages: std::collections::BTreeSet<&String> = packages.collect();

@@ -19,7 +19,6 @@ use crate::loops::run::LoopRun;
 /// The directories that are searched if the environment has no PATH.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Whether a watched file is a program.
 pub(crate) fn is_program(name: &str) -> bool {
     name.starts_with(PROGRAM_PREFIX)
 }

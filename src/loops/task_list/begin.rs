@@ -143,7 +143,6 @@ impl LoopRun {
         format!("every story is approved, but the last iteration did not hold: {remarks}")
     }
 
-    /// The list of a loop that has not started.
     fn first_list(&self, gate: &TaskGate) -> Result<TaskList, NoTurn> {
         let path = self.text_file(gate, TASKS_FILE);
         let text = read_text(&path);

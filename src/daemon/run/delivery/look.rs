@@ -10,7 +10,6 @@ use crate::daemon::messages::SharedReader;
 use crate::daemon::run::context::RunContext;
 use crate::error::{Error, ErrorCode, Result};
 
-/// The interval between two looks at the pane.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(150);
 
 /// Exists from the first Enter until the delivery has failed.
