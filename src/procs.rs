@@ -20,6 +20,13 @@ pub use process::{Proc, arguments, cwd, environment, program};
 use system::{Stat, stat, ticks_per_second};
 pub use system::{load, signal_same};
 
+impl From<Stat> for Proc {
+    fn from(stat: Stat) -> Self {
+        let Stat { pid, ppid, starttime: start_time, comm, .. } = stat;
+        Self { pid, ppid, start_time, comm }
+    }
+}
+
 /// How often to look whether a process has ended, where the system offers nothing to wait on.
 const GONE_POLL_INTERVAL: Duration = Duration::from_millis(100);
 

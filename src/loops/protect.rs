@@ -112,8 +112,9 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
     work.await.map_err(|e| Error::system("cannot read the watched files", e))?
 }
 
-/// As [`hashes`], blocking. `tracked` is set while the baseline is taken: the files that git tracks are then watched although they are in a
-/// cache or git ignores them. A file that `--protect` names without a wildcard is always watched.
+/// As [`hashes`], blocking. `tracked` is set while the baseline is taken: the files that git tracks are then watched
+/// although they are in a cache or git ignores them. A file that `--protect` names without a wildcard is always
+/// watched.
 pub(super) fn hash_all(
     loop_run: &LoopRun,
     base: &Base,

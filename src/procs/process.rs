@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use super::system::Stat;
-
 /// A process at the time the tree was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proc {
@@ -15,13 +13,6 @@ pub struct Proc {
     pub start_time: u64,
     /// The program's name, at most 15 bytes.
     pub comm: String,
-}
-
-impl From<Stat> for Proc {
-    fn from(stat: Stat) -> Self {
-        let Stat { pid, ppid, starttime: start_time, comm, .. } = stat;
-        Self { pid, ppid, start_time, comm }
-    }
 }
 
 /// The initial environment of a process, line by line.

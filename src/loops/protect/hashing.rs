@@ -87,7 +87,7 @@ pub(super) fn stat_line(meta: &fs::Metadata) -> String {
 }
 
 /// The hash of a whole watched file.
-pub(in crate::loops) fn hash(path: &Path) -> io::Result<String> {
+pub(crate) fn hash(path: &Path) -> io::Result<String> {
     let mut hasher = Sha256::new();
     if fs::symlink_metadata(path)?.is_symlink() {
         hasher.update(fs::read_link(path)?.as_os_str().as_encoded_bytes());
