@@ -150,9 +150,6 @@ impl Store {
 
     /// Removes the record of a finished worker, if it exists. If the predecessor listed a worker of that name, that
     /// entry is finished too and stays hidden.
-    ///
-    /// # Errors
-    /// As [`Store::save`].
     pub fn remove(&self, name: &WorkerName) -> Result<()> {
         self.writable(name)?;
         self.dismiss_legacy(name)?;
@@ -160,9 +157,6 @@ impl Store {
     }
 
     /// Removes the record of a worker that never started. Everything is as it was before the spawn.
-    ///
-    /// # Errors
-    /// As [`Store::save`].
     pub fn take_back(&self, name: &WorkerName) -> Result<()> {
         let path = self.writable(name)?;
         self.remove_marks(name);

@@ -45,9 +45,6 @@ impl Store {
     }
 
     /// The last lines of a loop's log, read from at most `max_bytes` of it; empty if there is none.
-    ///
-    /// # Errors
-    /// When the log exists and cannot be read.
     pub fn read_iteration_log(&self, name: &WorkerName, lines: usize, max_bytes: u64) -> Result<LogTail> {
         let path = self.paths.iterations_log(name);
         tail(&path, lines, max_bytes).map_err(|e| failed("read", &path, e))
@@ -81,9 +78,6 @@ impl Store {
 
     /// The last lines of a worker's output, across a rotation, read from at most `max_bytes` of its log; empty if
     /// there is none.
-    ///
-    /// # Errors
-    /// When the log exists and cannot be read.
     pub fn read_worker_log_tail(&self, name: &WorkerName, lines: usize, max_bytes: u64) -> Result<LogTail> {
         let path = self.paths.worker_log(name);
         let new = tail(&path, lines, max_bytes).map_err(|e| failed("read", &path, e))?;
@@ -101,9 +95,6 @@ impl Store {
     }
 
     /// The number of lines in both files of a worker's log. Reads them whole, in chunks.
-    ///
-    /// # Errors
-    /// When a file exists and cannot be read.
     pub fn count_worker_log_lines(&self, name: &WorkerName) -> Result<u64> {
         let path = self.paths.worker_log(name);
         let mut total = 0;
@@ -114,9 +105,6 @@ impl Store {
     }
 
     /// The last lines of one iteration's output, read from at most `max_bytes` of it; `None` if none is stored.
-    ///
-    /// # Errors
-    /// When it exists and cannot be read.
     pub fn read_iteration_output(
         &self,
         name: &WorkerName,
@@ -144,9 +132,6 @@ impl Store {
     }
 
     /// Removes a worker's log, its rotated log and its recorded output, if they exist.
-    ///
-    /// # Errors
-    /// When a file cannot be removed.
     pub fn remove_worker_log(&self, name: &WorkerName) -> Result<()> {
         self.check_owner()?;
         let path = self.paths.worker_log(name);

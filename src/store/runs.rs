@@ -15,9 +15,6 @@ const WORKTREE_FILE: &str = "worktree.json";
 impl Store {
     /// Makes a run's directory. It is empty except for a [noted worktree](Store::note_worktree): a run number is used
     /// once, so anything else in it is a leftover.
-    ///
-    /// # Errors
-    /// When the directory or its contents cannot be changed.
     pub fn prepare_run_dir(&self, name: &WorkerName, run: Run) -> Result<PathBuf> {
         self.clear_run_dir(name, run)?;
         let dir = self.paths.run_dir(name, run);
@@ -27,9 +24,6 @@ impl Store {
 
     /// Empties the directory of a run that did not start, whose launch file holds secrets. A
     /// [noted worktree](Store::note_worktree) stays until the worker's record names it.
-    ///
-    /// # Errors
-    /// When a file cannot be removed.
     pub fn clear_run_dir(&self, name: &WorkerName, run: Run) -> Result<()> {
         self.check_owner()?;
         let dir = self.paths.run_dir(name, run);
@@ -42,9 +36,6 @@ impl Store {
 
     /// Writes down that a run is about to make this worktree. If the daemon dies before the worker's record names the
     /// worktree, the next daemon finds it here.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub fn note_worktree(&self, name: &WorkerName, run: Run, worktree: &Worktree) -> Result<()> {
         self.check_owner()?;
         let dir = self.paths.run_dir(name, run);
@@ -61,9 +52,6 @@ impl Store {
     }
 
     /// Removes a run's directory, if it exists.
-    ///
-    /// # Errors
-    /// When the directory cannot be removed.
     pub fn remove_run_dir(&self, name: &WorkerName, run: Run) -> Result<()> {
         self.check_owner()?;
         let dir = self.paths.run_dir(name, run);
@@ -71,9 +59,6 @@ impl Store {
     }
 
     /// Removes the directories of all runs of a worker.
-    ///
-    /// # Errors
-    /// When a directory cannot be removed.
     pub fn remove_run_dirs(&self, name: &WorkerName) -> Result<()> {
         let mut own = self.run_dirs().into_iter().filter(|(of, _)| of == name);
         own.try_for_each(|(_, run)| self.remove_run_dir(name, run))

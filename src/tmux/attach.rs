@@ -107,9 +107,6 @@ impl Tmux {
 
     /// Whether a pane (`%7`) exists and belongs to this worker. A new server reuses ids, so an id alone may mean
     /// another worker.
-    ///
-    /// # Errors
-    /// When tmux does not answer or refuses.
     pub async fn is_pane_of(&self, pane: &str, worker: &str) -> Result<bool> {
         let ask = ["display-message", "-p", "-t", pane, "#{pane_id} #{@swarm_worker}"];
         let output = self.0.run(&[Words::from(ask)]).await?;

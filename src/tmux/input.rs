@@ -14,9 +14,6 @@ use crate::error::{Error, ErrorCode, Result};
 impl Tmux {
     /// Pastes text into a pane, after leaving copy mode. Removes escape sequences and control characters ([`clean`]),
     /// so that the text cannot end its own paste or press keys.
-    ///
-    /// # Errors
-    /// When the server is gone, does not respond, or refuses.
     pub async fn paste(&self, pane: &str, text: &[u8]) -> Result<PasteOutcome> {
         let text = clean(text);
         if text.is_empty() {
@@ -63,9 +60,6 @@ impl Tmux {
 
     /// Types a text key by key, so that the program sees keys and not a paste. Omits control characters. tmux reads
     /// the text from standard input, so it is in no argv.
-    ///
-    /// # Errors
-    /// When tmux does not respond.
     pub async fn type_text(&self, pane: &str, text: &str) -> Result<PasteOutcome> {
         let text: String = text.chars().filter(|c| !c.is_control()).collect();
         if text.is_empty() {

@@ -136,9 +136,6 @@ impl Tmux {
     }
 
     /// Closes a window; its programs receive SIGHUP. A missing window is not an error.
-    ///
-    /// # Errors
-    /// When tmux does not answer or refuses.
     pub async fn kill_window(&self, window: &str) -> Result<()> {
         let kill = KillWindow::new().target_window(window).build();
         absent_is_fine("close a window", self.0.run(&[kill.into()]).await?)
@@ -146,9 +143,6 @@ impl Tmux {
 
     /// Closes the window of a pane if it is still that pane: the same server and the same process. A new server
     /// reuses ids, so an id alone may mean another window.
-    ///
-    /// # Errors
-    /// When tmux does not answer or refuses.
     pub async fn close(&self, pane: &Pane) -> Result<()> {
         let same = format!("#{{&&:#{{==:#{{pid}},{}}},#{{==:#{{pane_pid}},{}}}}}", pane.server_pid, pane.pid);
         let kill = format!("kill-window -t {}", quoted(&pane.window));
