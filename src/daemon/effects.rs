@@ -10,7 +10,7 @@ use swarm_state::model::{Exit, Run, WorkerName};
 use swarm_state::notice::Entry;
 
 use crate::daemon::crash;
-use crate::daemon::messages::{AfterStop, DaemonEnd, EndedRun, Job};
+use crate::daemon::messages::{AfterStop, DaemonEnd, EndedRun, Job, SpawnJob};
 use crate::daemon::run::exit;
 use crate::daemon::slot::Start;
 use crate::daemon::supervisor::Supervisor;
@@ -154,13 +154,13 @@ impl Supervisor {
         slot.origin.lost_with = None;
         slot.last_screen.clear();
         slot.renew_reader();
-        slot.driver.push(Job::Spawn {
+        slot.driver.push(Job::Spawn(SpawnJob {
             run,
             iteration: slot.iteration(now),
             spec: slot.spec.clone(),
             worktree: slot.worktree.clone(),
             reader: slot.reader.clone(),
-        });
+        }));
     }
 
     /// Removes the folder of a run that was judged or did not start. What follows from it must be saved before, because

@@ -180,15 +180,12 @@ pub(crate) enum RunReport {
 
 /// A job for a driver. A driver carries out its jobs in order.
 pub(crate) enum Job {
-    Spawn {
-        run: Run,
-        iteration: Option<IterationInfo>,
-        spec: Arc<WorkerSpec>,
-        worktree: Option<Worktree>,
+    Spawn(SpawnJob),
+    /// Paste the prompt of a run.
+    Deliver {
+        pane: Pane,
         reader: SharedReader,
     },
-    /// Paste the prompt of a run.
-    Deliver { pane: Pane, reader: SharedReader },
     /// Type text that a person sent.
     Type {
         pane: Pane,
@@ -199,7 +196,11 @@ pub(crate) enum Job {
         reply: oneshot::Sender<Result<Sent>>,
     },
     /// Press Ctrl-D.
-    Eof { pane: Pane, reader: SharedReader, reply: oneshot::Sender<Result<Empty>> },
+    Eof {
+        pane: Pane,
+        reader: SharedReader,
+        reply: oneshot::Sender<Result<Empty>>,
+    },
     /// Store the output of a run that ended, close its pane, evaluate the gates.
     Judge {
         ended: EndedRun,
@@ -217,6 +218,14 @@ pub(crate) enum Job {
         removal: WorktreeRemoval,
         reply: oneshot::Sender<Result<git::Removed>>,
     },
+}
+
+pub(crate) struct SpawnJob {
+    pub(crate) run: Run,
+    pub(crate) iteration: Option<IterationInfo>,
+    pub(crate) spec: Arc<WorkerSpec>,
+    pub(crate) worktree: Option<Worktree>,
+    pub(crate) reader: SharedReader,
 }
 
 pub(crate) struct EndedRun {

@@ -14,8 +14,9 @@ use swarm_state::tasks::gate::TaskGate;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::daemon::crash;
-use crate::daemon::messages::{EndedRun, IterationInfo, Job, RunReport, SharedReader, WorktreeRemoval};
+use crate::daemon::messages::{EndedRun, Job, RunReport, SharedReader, SpawnJob, WorktreeRemoval};
 use crate::daemon::run::context::RunContext;
+use crate::daemon::run::delivery::AgentPane;
 use crate::daemon::run::hook_reports::HookRecord;
 use crate::daemon::run::{delivery, exit, finish, input, iteration, remove_worktree, sandbox};
 use crate::error::{Error, ErrorCode, Result};
@@ -68,17 +69,19 @@ impl Driver {
 
 async fn work(context: &RunContext, job: Job) {
     match job {
-        Job::Spawn { run, iteration, spec, worktree, reader } => {
-            let spawned = spawn(context, run, iteration.as_ref(), &spec, worktree, &reader).await;
-            report_spawned(context, run, iteration.as_ref(), &spec, spawned);
+        Job::Spawn(job) => {
+            let spawned = spawn(context, &job).await;
+            report_spawned(context, &job, spawned);
         }
         Job::Deliver { pane, reader } => {
-            let outcome = delivery::prompt(context, &pane, &reader).await;
+            let outcome = delivery::prompt(AgentPane { context, pane: &pane, reader: &reader }).await;
             crash::after(&Effect::Deliver(pane.run));
             context.report(RunReport::Prompt(pane.run, outcome));
         }
         Job::Type { pane, reader, what, expects_dialog, reply } => {
-            let mut outcome = delivery::typed(context, &pane, &reader, &what, expects_dialog).await;
+            let mut outcome =
+                delivery::typed(AgentPane { context, pane: &pane, reader: &reader }, &what, expects_dialog)
+                    .await;
             // The worker exists, but its agent has ended.
             if let Err(error) = &mut outcome
                 && error.code == ErrorCode::NotFound
@@ -91,7 +94,7 @@ async fn work(context: &RunContext, job: Job) {
             drop(reply.send(outcome.map(|warning| Sent { warnings: warning.into_iter().collect() })));
         }
         Job::Eof { pane, reader, reply } => {
-            let outcome = delivery::eof(context, &pane, &reader).await;
+            let outcome = delivery::eof(AgentPane { context, pane: &pane, reader: &reader }).await;
             context.report(RunReport::Event(Event::Typed(pane.run)));
             drop(reply.send(outcome.map(|()| Empty {})));
         }
@@ -127,26 +130,21 @@ async fn judge(context: &RunContext, ended: &EndedRun, spec: &WorkerSpec, reader
 }
 
 /// Reports a run that was started and watches for its end, or cleans up after one that could not be started.
-fn report_spawned(
-    context: &RunContext,
-    run: Run,
-    iteration: Option<&IterationInfo>,
-    spec: &WorkerSpec,
-    spawned: Result<Pane, SpawnError>,
-) {
+fn report_spawned(context: &RunContext, job: &SpawnJob, spawned: Result<Pane, SpawnError>) {
+    let SpawnJob { run, iteration, spec, .. } = job;
     match spawned {
         Ok(pane) => {
-            crash::after(&Effect::Spawn(run));
+            crash::after(&Effect::Spawn(*run));
             context.report(RunReport::Up(pane.clone()));
             exit::watch(context, pane);
         }
         Err(error) => {
             if let (SpawnError::Other(why) | SpawnError::Helper(why), Some(iteration)) = (&error, iteration) {
-                iteration::write_unstarted(context, spec, iteration, run, why);
+                iteration::write_unstarted(context, spec, iteration, *run, why);
             }
             // The supervisor removes the rest as soon as the worker is saved.
-            drop(context.store.clear_run_dir(&context.name, run));
-            context.report(RunReport::SpawnFailed(run, error));
+            drop(context.store.clear_run_dir(&context.name, *run));
+            context.report(RunReport::SpawnFailed(*run, error));
         }
     }
 }
@@ -167,16 +165,10 @@ fn ended_as(
 
 /// Starts a run: worktree, prompt, launch file, window. If that fails, only the worktree remains; the next run uses
 /// it.
-async fn spawn(
-    context: &RunContext,
-    run: Run,
-    iteration: Option<&IterationInfo>,
-    spec: &WorkerSpec,
-    worktree: Option<Worktree>,
-    reader: &SharedReader,
-) -> Result<Pane, SpawnError> {
+async fn spawn(context: &RunContext, job: &SpawnJob) -> Result<Pane, SpawnError> {
+    let (run, iteration, reader, mut spec) = (job.run, &job.iteration, &job.reader, &*job.spec);
     let other = |error: Error| sandbox::spawn_error(context, &error);
-    let cwd = tree(context, run, spec, worktree).await.map_err(other)?;
+    let cwd = tree(context, job).await.map_err(other)?;
     if !cwd.is_dir() {
         return Err(SpawnError::Other(format!("no such directory: {}", cwd.display())));
     }
@@ -184,7 +176,6 @@ async fn spawn(
     let mut prompt = crate::daemon::run::prompt::next(spec).map_err(SpawnError::Prompt)?;
     let mut session = None;
     let reviewer;
-    let mut spec = spec;
     if let Some(iteration) = iteration {
         let lap = iteration::IterationRun { context, spec, cwd: &cwd, iteration };
         prompt = lap.contract(prompt).await?;
@@ -259,16 +250,12 @@ async fn has_read_launch(dir: &Path, pane: &Pane) -> bool {
 }
 
 /// The directory of a run: its worktree, which is created if needed, or the worker's directory.
-async fn tree(
-    context: &RunContext,
-    run: Run,
-    spec: &WorkerSpec,
-    worktree: Option<Worktree>,
-) -> Result<PathBuf> {
+async fn tree(context: &RunContext, job: &SpawnJob) -> Result<PathBuf> {
+    let SpawnJob { run, spec, worktree, .. } = job;
     let Some(wanted) = &spec.worktree else { return Ok(spec.cwd.clone()) };
     let (store, name) = (&context.store, &context.name);
-    let begun = store.noted_worktree(name, run);
-    if let (Some(made), None) = (&worktree, &begun) {
+    let begun = store.noted_worktree(name, *run);
+    if let (Some(made), None) = (worktree, &begun) {
         return Ok(made.path.clone());
     }
     if let Some(begun) = begun
@@ -280,7 +267,7 @@ async fn tree(
     if let Some(gate) = planned_list(spec) {
         refuse_uncommitted_list(&spec.cwd, &gate).await?;
     }
-    let note = |worktree: &Worktree| store.note_worktree(name, run, worktree);
+    let note = |worktree: &Worktree| store.note_worktree(name, *run, worktree);
     let made = match git::create_noted_worktree(&spec.cwd, name, wanted, note).await {
         Ok(made) => made,
         Err(error) => {

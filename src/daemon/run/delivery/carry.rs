@@ -5,16 +5,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use swarm_state::delivery::{BoxContent, Delivery, Look, Plan, Step, Typed};
-use swarm_state::model::Pane;
 use swarm_state::screen::Blocked;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::line;
-use super::look::{ENTERED_MARK, LOOK_INTERVAL, PaneReading, gone, look};
+use super::look::{AgentPane, ENTERED_MARK, LOOK_INTERVAL, PaneReading, gone, look};
 use crate::daemon::crash;
-use crate::daemon::messages::{RunReport, SharedReader};
-use crate::daemon::run::context::RunContext;
+use crate::daemon::messages::RunReport;
 use crate::daemon::run::input;
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
@@ -46,9 +44,7 @@ pub(crate) enum DeliveryEnd {
 }
 
 pub(crate) struct DeliveryRun<'a> {
-    pub(crate) context: &'a RunContext,
-    pub(crate) pane: &'a Pane,
-    pub(crate) reader: &'a SharedReader,
+    pub(crate) at: AgentPane<'a>,
     pub(crate) text: &'a str,
     pub(crate) plan: Plan,
     pub(crate) purpose: DeliveryPurpose<'a>,
@@ -59,15 +55,15 @@ pub(crate) struct DeliveryRun<'a> {
 impl DeliveryRun<'_> {
     /// Types the text and waits until the agent accepts it.
     pub(crate) async fn deliver(&self, mut typed: Typed, mut delivery: Delivery) -> Result<DeliveryEnd> {
-        let mut prompts = self.context.prompts.subscribe();
+        let mut prompts = self.at.context.prompts.subscribe();
         let start = Instant::now();
-        let mut load = delivery.has_entered().then(|| CpuLoad::new(self.pane.pid));
+        let mut load = delivery.has_entered().then(|| CpuLoad::new(self.at.pane.pid));
         loop {
-            let seen = match look(self.context, self.pane, self.reader).await {
+            let seen = match look(self.at).await {
                 Ok(seen) => seen,
                 // An agent that has, or may have, its prompt is not ended because tmux does not answer.
                 Err(error) if self.waits_for_tmux(&error) => {
-                    self.context.report(RunReport::Silent);
+                    self.at.context.report(RunReport::Silent);
                     sleep(TMUX_RETRY_DELAY).await;
                     continue;
                 }
@@ -78,7 +74,7 @@ impl DeliveryRun<'_> {
                 Err(error) => return Err(error),
             };
             // A shell at work reads lines again.
-            if delivery.has_entered() && procs::tty_is_cooked(self.pane.pid) {
+            if delivery.has_entered() && procs::tty_is_cooked(self.at.pane.pid) {
                 return Ok(DeliveryEnd::Accepted(None));
             }
             let mut look = self.interpret(&seen, &mut typed, &delivery, &prompts);
@@ -92,7 +88,7 @@ impl DeliveryRun<'_> {
                 Step::Wait => wait(&mut prompts).await,
                 Step::Paste => {
                     if self.paste(&seen).await? {
-                        return line::finish(self.context, self.pane, self.plan.enter)
+                        return line::finish(self.at.context, self.at.pane, self.plan.enter)
                             .await
                             .map(DeliveryEnd::Accepted);
                     }
@@ -101,7 +97,7 @@ impl DeliveryRun<'_> {
                     if let Some(carried) = self.enter().await? {
                         return Ok(carried);
                     }
-                    load = Some(CpuLoad::new(self.pane.pid));
+                    load = Some(CpuLoad::new(self.at.pane.pid));
                 }
                 Step::Accepted => return Ok(DeliveryEnd::Accepted(None)),
                 Step::Dialog(dialog) => return blocked(Some(dialog)),
@@ -120,12 +116,12 @@ impl DeliveryRun<'_> {
     fn waits_for_tmux(&self, error: &Error) -> bool {
         matches!(self.purpose, DeliveryPurpose::Prompt(_))
             && error.code == ErrorCode::Timeout
-            && !self.context.is_hurried()
+            && !self.at.context.is_hurried()
     }
 
     /// Whether a person holds the worker: then only what people send is typed.
     fn must_not_type(&self) -> bool {
-        matches!(self.purpose, DeliveryPurpose::Prompt(_)) && self.context.held.load(Ordering::Relaxed)
+        matches!(self.purpose, DeliveryPurpose::Prompt(_)) && self.at.context.held.load(Ordering::Relaxed)
     }
 
     /// Interprets a look at the pane with regard to this text.
@@ -158,9 +154,9 @@ impl DeliveryRun<'_> {
 
     /// Pastes or types; true when the terminal was one that reads whole lines.
     async fn paste(&self, seen: &PaneReading) -> Result<bool> {
-        let (tmux, pane) = (&self.context.tmux, self.pane);
+        let (tmux, pane) = (&self.at.context.tmux, self.at.pane);
         if let DeliveryPurpose::Prompt(dir) = self.purpose {
-            input::keep_screen_before(dir, &seen.text, self.reader)?;
+            input::keep_screen_before(dir, &seen.text, self.at.reader)?;
             crash::point("paste");
         }
         let as_line = procs::tty_is_cooked(pane.pid);
@@ -190,7 +186,7 @@ impl DeliveryRun<'_> {
 
     /// Presses Enter. Returns the end of the delivery if the terminal switched to reading whole lines meanwhile.
     async fn enter(&self) -> Result<Option<DeliveryEnd>> {
-        let pane = self.pane;
+        let pane = self.at.pane;
         // An agent that ended before the Enter has not accepted it, whatever reads its terminal now.
         if line::is_gone(pane) {
             return Err(gone());
@@ -200,9 +196,11 @@ impl DeliveryRun<'_> {
             drop(write_unsynced(&dir.join(ENTERED_MARK), b""));
         }
         if procs::tty_is_cooked(pane.pid) {
-            return line::enter(self.context, pane).await.map(|warning| Some(DeliveryEnd::Accepted(warning)));
+            return line::enter(self.at.context, pane)
+                .await
+                .map(|warning| Some(DeliveryEnd::Accepted(warning)));
         }
-        match self.context.tmux.keys(&pane.id, &["Enter"]).await {
+        match self.at.context.tmux.keys(&pane.id, &["Enter"]).await {
             // The next looks show whether it was pressed.
             Err(error) if self.waits_for_tmux(&error) => {}
             other => other?,
@@ -213,7 +211,7 @@ impl DeliveryRun<'_> {
 
     fn failed(&self, message: &str) -> Error {
         Error::new(ErrorCode::Timeout, message)
-            .hint(format!("check its input box and press Enter: swarm attach {}", self.context.name))
+            .hint(format!("check its input box and press Enter: swarm attach {}", self.at.context.name))
     }
 }
 

@@ -22,7 +22,15 @@ pub(crate) struct PaneReading {
     pub(crate) input: Option<String>,
 }
 
-pub(crate) async fn look(context: &RunContext, pane: &Pane, reader: &SharedReader) -> Result<PaneReading> {
+/// The pane of an agent, and the reader of its screen.
+#[derive(Clone, Copy)]
+pub(crate) struct AgentPane<'a> {
+    pub(crate) context: &'a RunContext,
+    pub(crate) pane: &'a Pane,
+    pub(crate) reader: &'a SharedReader,
+}
+
+pub(crate) async fn look(AgentPane { context, pane, reader }: AgentPane<'_>) -> Result<PaneReading> {
     let captured = context.tmux.capture(&pane.id, 0).await?.ok_or_else(gone)?;
     let reading =
         reader.lock().map_or_else(|_| Reading::default(), |r| r.read(&captured.text, captured.size));
