@@ -141,7 +141,7 @@ fn acquire(paths: &Paths, options: RunOptions) -> Result<DaemonLock> {
             socket::request_rebind(pid, &paths.socket());
         }
         let pid = holder.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-        return Err(Error::new(ErrorCode::Conflict, format!("a daemon is already running{pid}")));
+        return Err(Error::conflict(format!("a daemon is already running{pid}")));
     };
     let job = owner::look(paths).0.and_then(|owner| owner.job);
     match job.filter(|job| hosts::is_job_gone(&job.id)) {

@@ -10,6 +10,8 @@
 //! [`merge`] also merges and commits, but only in worktrees that swarm made for `--jobs`, and undoes there the merges
 //! that it began.
 //!
+//! A function fails with git's message, if its documentation does not say otherwise.
+//!
 //! The reflog of a branch that swarm made begins with [`MADE_BY`]. A branch without that line is the user's and is
 //! kept when its worktree is removed.
 
@@ -24,7 +26,7 @@ use swarm_state::model::{WorkerName, Worktree};
 use swarm_state::removal::{Losses, Permission, Refusal};
 use swarm_state::spec::WorktreeSpec;
 
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::paths::resolve;
 
 mod apart;
@@ -65,8 +67,7 @@ pub(crate) use run::is_below_ours;
 use run::{LONG_TIMEOUT, SHORT_TIMEOUT, git, git_patient};
 pub(crate) use settle::settle_worktree;
 pub(crate) use snapshot::{
-    INTERRUPTED, TreeSnapshot, changed_between, diff, diff_as_text, diff_stat, nested, restore, snapshot,
-    tree,
+    INTERRUPTED, TreeSnapshot, changed_between, diff, diff_stat, nested, restore, snapshot, tree,
 };
 pub(crate) use status::{status, uncommitted_of};
 pub(crate) use unmerged::unmerged;
@@ -74,19 +75,15 @@ pub(crate) use unmerged::unmerged;
 /// The first line in the reflog of a branch that swarm made.
 const MADE_BY: &str = "swarm: made for worker";
 
-/// A new worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Created {
-    /// The worktree.
     pub worktree: Worktree,
     /// A note for the user: an existing branch was used.
     pub note: Option<String>,
 }
 
-/// A removed worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Removed {
-    /// Its former path.
     pub path: PathBuf,
     /// A note for the user: why the branch was kept. `None` if it was deleted too.
     pub note: Option<String>,
@@ -99,7 +96,6 @@ pub(crate) struct Removed {
 pub(crate) enum RemoveError {
     /// Data would be lost that the user did not allow to delete.
     Refused(Box<Refusal>),
-    /// Any other error.
     Failed(Error),
 }
 
@@ -121,7 +117,7 @@ impl RemoveError {
                     Some(command) => format!("{advice}; or delete it: {command}"),
                     None => advice.to_owned(),
                 };
-                Error::new(ErrorCode::Conflict, refusal.message(path)).hint(hint)
+                Error::conflict(refusal.message(path)).hint(hint)
             }
         }
     }
@@ -136,9 +132,9 @@ pub(crate) const PUSHED_BRANCH: &str = "swarm-pushed";
 /// would not run.
 ///
 /// # Errors
-/// [`ErrorCode::Invalid`] if there is no repository, or one without a commit or with `core.bare` set by accident; if
-/// the branch name is invalid or conflicts; if the directory is not empty. [`ErrorCode::Conflict`] if the branch is
-/// checked out elsewhere. [`ErrorCode::System`] with git's message for the rest.
+/// `ErrorCode::Invalid` if there is no repository, or one without a commit or with `core.bare` set by accident; if
+/// the branch name is invalid or conflicts; if the directory is not empty. `ErrorCode::Conflict` if the branch is
+/// checked out elsewhere. `ErrorCode::System` with git's message for the rest.
 pub(crate) async fn create_worktree(cwd: &Path, name: &WorkerName, spec: &WorktreeSpec) -> Result<Created> {
     create_noted_worktree(cwd, name, spec, |_| Ok(())).await
 }
@@ -184,9 +180,8 @@ pub(crate) async fn create_noted_worktree(
     let reused = (exists && !is_expected).then(|| format!("branch '{branch}' already exists and is used"));
     if !said.ok {
         undo.run(!exists).await;
-        let text = format!("cannot make worktree '{}': {}", dir.display(), said.complaint());
-        return Err(Error::new(ErrorCode::System, text));
     }
+    said.checked(format_args!("cannot make worktree '{}'", dir.display()))?;
     let path = fs::canonicalize(&dir)
         .map_err(|e| Error::system(format!("cannot find worktree '{}'", dir.display()), e))?;
     let note = move_included(&repo.common, &branch, &path).or(reused);
@@ -197,8 +192,8 @@ pub(crate) async fn create_noted_worktree(
 /// already, removes git's entry for it.
 ///
 /// # Errors
-/// [`RemoveError::Refused`] if data would be lost that `permission` does not cover; [`ErrorCode::Conflict`] if it is
-/// not the worktree that swarm made; [`ErrorCode::System`] with git's message for the rest. The worktree then still
+/// [`RemoveError::Refused`] if data would be lost that `permission` does not cover; `ErrorCode::Conflict` if it is
+/// not the worktree that swarm made; `ErrorCode::System` with git's message for the rest. The worktree then still
 /// exists.
 pub(crate) async fn remove_worktree(wt: &Worktree, permission: Permission) -> Result<Removed, RemoveError> {
     let repo = Repo::find(&wt.base_repo).await?;
@@ -233,8 +228,8 @@ async fn unregister(repo: &Repo, wt: &Worktree, permission: Permission) -> Resul
             has_submodules = true;
             continue;
         }
-        let text = format!("cannot remove worktree '{}': {}", wt.path.display(), said.complaint());
-        return Err(Error::new(ErrorCode::System, text).into());
+        let what = format!("cannot remove worktree '{}'", wt.path.display());
+        return Ok(said.checked(what).map(|_| losses.ignored)?);
     }
 }
 
@@ -267,17 +262,11 @@ pub(crate) async fn refuse_losses(wt: &Worktree, permission: Permission) -> Resu
 }
 
 /// Whether a ref or an id names a commit that exists.
-///
-/// # Errors
-/// When git cannot be run.
 pub(crate) async fn has_commit(repo: &Path, name: &str) -> Result<bool> {
     Ok(git(repo, SHORT_TIMEOUT, &["cat-file", "-e", &format!("{name}^{{commit}}")]).await?.ok)
 }
 
 /// The commit that is checked out in `path`; `None` in a repository without one.
-///
-/// # Errors
-/// When git cannot be run.
 pub(crate) async fn head_commit(path: &Path) -> Result<Option<String>> {
     let said = git(path, SHORT_TIMEOUT, &["rev-parse", "--verify", "HEAD^{commit}"]).await?;
     Ok(said.ok.then(|| said.text()))
@@ -294,12 +283,10 @@ async fn first_commit(cwd: &Path) -> Result<String> {
 
 /// Deletes a merged branch that swarm made. Otherwise returns why the branch is kept.
 async fn delete_branch(repo: &Repo, branch: &str) -> Result<Option<String>> {
-    let full = format!("refs/heads/{branch}");
     if !repo.branch_exists(branch).await.unwrap_or(true) {
         return Ok(Some(format!("branch '{branch}' was already gone")));
     }
-    let log = git(&repo.main, SHORT_TIMEOUT, &["reflog", "show", "--format=%gs", &full, "--"]).await?;
-    if !log.text().lines().last().is_some_and(|first| first.starts_with(MADE_BY)) {
+    if !repo.has_made(branch).await? {
         return Ok(Some(format!("branch '{branch}' was not made by swarm and is kept")));
     }
     // `-d` compares with HEAD, so this runs in the main working tree.
@@ -342,7 +329,6 @@ struct Undo<'a> {
     repo: &'a Repo,
     dir: &'a Path,
     branch: &'a str,
-    /// The start of the new branch.
     head: &'a str,
     /// The missing directories that git makes, innermost first.
     dirs: Vec<PathBuf>,
@@ -357,13 +343,7 @@ impl Undo<'_> {
         let none = "0".repeat(self.head.len());
         let args = ["update-ref", "--create-reflog", "-m", &message, &full, self.head, &none];
         let said = git_patient(&self.repo.main, SHORT_TIMEOUT, &args).await?;
-        if said.ok {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorCode::System,
-            format!("cannot make branch '{}': {}", self.branch, said.complaint()),
-        ))
+        said.checked(format_args!("cannot make branch '{}'", self.branch)).map(drop)
     }
 
     /// Undoes the creation. Ignores errors: the error that led here is the one to report.

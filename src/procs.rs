@@ -5,30 +5,38 @@
 //! root or a descendant created its session; so orphans are found too. Linux has `/proc`. On other systems a tree is
 //! unknown, functions return nothing where they cannot answer, and signals go to the process group.
 
-#[cfg(target_os = "linux")]
-mod linux;
 mod process;
+#[cfg_attr(target_os = "linux", path = "procs/linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "procs/other.rs")]
+mod system;
+
+use std::collections::HashSet;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 pub use process::{Proc, arguments, cwd, environment, program};
+use system::{Stat, stat, ticks_per_second};
+pub use system::{load, signal_same};
+
+impl From<Stat> for Proc {
+    fn from(stat: Stat) -> Self {
+        let Stat { pid, ppid, starttime: start_time, comm, .. } = stat;
+        Self { pid, ppid, start_time, comm }
+    }
+}
 
 /// How often to look whether a process has ended, where the system offers nothing to wait on.
-const GONE_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
+const GONE_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How often to look for processes that were started while others were being ended.
-#[cfg(target_os = "linux")]
 const MAX_KILL_ROUNDS: usize = 16;
 
 /// Waits until a process has ended, reaped or not. Returns at once for a pid that does not exist. On Linux, waiting
 /// costs one descriptor and no CPU; without a free descriptor this polls.
 pub async fn wait_gone(pid: i32) {
-    if pid <= 0 {
-        return;
-    }
-    #[cfg(target_os = "linux")]
-    if linux::wait_end(pid).await {
+    if pid <= 0 || system::wait_end(pid).await {
         return;
     }
     while is_alive(pid) {
@@ -36,28 +44,13 @@ pub async fn wait_gone(pid: i32) {
     }
 }
 
-/// The answer about arguments that only Linux tells.
-#[cfg(not(target_os = "linux"))]
-fn unknown<T: Default>(_arguments: impl Sized) -> T {
-    T::default()
-}
-
-/// The load of this machine in the last minute. `None` on systems other than Linux.
-pub fn load() -> Option<f32> {
-    #[cfg(target_os = "linux")]
-    return linux::load();
-    #[cfg(not(target_os = "linux"))]
-    None
-}
-
 /// Whether a process exists and is not a zombie.
 pub fn is_alive(pid: i32) -> bool {
     if pid <= 0 {
         return false;
     }
-    #[cfg(target_os = "linux")]
-    if let Some(stat) = linux::stat(pid) {
-        return !linux::is_dead(&stat);
+    if let Some(stat) = stat(pid) {
+        return !is_dead(&stat);
     }
     !matches!(kill(Pid::from_raw(pid), None), Err(nix::errno::Errno::ESRCH))
 }
@@ -72,35 +65,71 @@ pub(crate) fn memory_pressure() -> Option<u32> {
 
 /// The start time of a process, as in [`Proc`]. `None` if the process does not exist.
 pub fn start_time(pid: i32) -> Option<u64> {
-    #[cfg(target_os = "linux")]
-    return linux::stat(pid).map(|stat| stat.starttime);
-    #[cfg(not(target_os = "linux"))]
-    unknown(pid)
+    stat(pid).map(|stat| stat.starttime)
 }
 
-/// The time since a process was started. `None` if the process does not exist.
-pub fn age(pid: i32) -> Option<std::time::Duration> {
-    #[cfg(target_os = "linux")]
-    return linux::age(pid);
-    #[cfg(not(target_os = "linux"))]
-    unknown(pid)
+/// The time since a process was started; may be one clock tick too much. `None` if the process does not exist.
+pub fn age(pid: i32) -> Option<Duration> {
+    let ticks = system::now()?.checked_sub(stat(pid)?.starttime)?;
+    Some(Duration::from_millis(ticks.saturating_mul(1000).checked_div(ticks_per_second())?))
 }
 
 /// A process's name, at most 15 bytes.
 pub fn name(pid: i32) -> Option<String> {
-    #[cfg(target_os = "linux")]
-    return linux::stat(pid).map(|stat| stat.comm);
-    #[cfg(not(target_os = "linux"))]
-    unknown(pid)
+    stat(pid).map(|stat| stat.comm)
 }
 
 /// All processes below `root`, parents before children, without `root` and without zombies. Also works after `root`
 /// has ended, as long as its session has members.
 pub fn tree(root: i32) -> Vec<Proc> {
-    #[cfg(target_os = "linux")]
-    return linux::tree(root).into_iter().map(Into::into).collect();
-    #[cfg(not(target_os = "linux"))]
-    unknown(root)
+    stats_below(root).into_iter().map(Into::into).collect()
+}
+
+fn stats_below(root: i32) -> Vec<Stat> {
+    if root <= 1 { Vec::new() } else { pick(root, stats()) }
+}
+
+/// The members of `rest` that belong to the tree of `root`, nearest first.
+fn pick(root: i32, mut rest: Vec<Stat>) -> Vec<Stat> {
+    let mut members: HashSet<i32> = [root].into();
+    let mut tree = Vec::new();
+    rest.retain(|stat| stat.pid > 1 && stat.pid != root);
+    loop {
+        let belongs = |stat: &Stat| members.contains(&stat.ppid) || members.contains(&stat.session);
+        let (found, left): (Vec<_>, Vec<_>) = rest.into_iter().partition(belongs);
+        if found.is_empty() {
+            return tree;
+        }
+        members.extend(found.iter().map(|stat| stat.pid));
+        tree.extend(found);
+        rest = left;
+    }
+}
+
+/// All processes that this user can see, without zombies.
+fn stats() -> Vec<Stat> {
+    pids().into_iter().filter_map(live).collect()
+}
+
+/// All of them except pid 1 and this process.
+fn other_stats() -> impl Iterator<Item = Stat> {
+    let own = Pid::this().as_raw();
+    stats().into_iter().filter(move |stat| stat.pid > 1 && stat.pid != own)
+}
+
+fn pids() -> Vec<i32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// As [`stat`], without zombies.
+fn live(pid: i32) -> Option<Stat> {
+    stat(pid).filter(|stat| !is_dead(stat))
+}
+
+/// Whether a process has ended and waits to be reaped.
+fn is_dead(stat: &Stat) -> bool {
+    matches!(stat.state, 'Z' | 'X')
 }
 
 /// Sends a signal to all processes below `root`, not to `root` itself, and returns those that received it. Never
@@ -111,35 +140,28 @@ pub fn signal_tree(root: i32, signal: Signal) -> Vec<Proc> {
     if root <= 1 {
         return Vec::new();
     }
-    #[cfg(target_os = "linux")]
-    {
-        let mut hit: Vec<Proc> = Vec::new();
-        let until = if signal == Signal::SIGKILL { u64::MAX } else { linux::now().unwrap_or(0) };
-        for pass in 0..4 {
-            // The rest of an entry changes while a process exits.
-            let is_hit =
-                |proc: &Proc| hit.iter().any(|of| (of.pid, of.start_time) == (proc.pid, proc.start_time));
-            let mut fresh: Vec<Proc> = tree(root).into_iter().filter(|proc| !is_hit(proc)).collect();
-            // All processes of the first list existed before the request.
-            fresh.retain(|proc| pass == 0 || proc.start_time < until);
-            if fresh.is_empty() {
-                break;
-            }
-            hit.extend(fresh.into_iter().filter(|proc| linux::send(proc, signal)));
-        }
-        hit
-    }
     #[cfg(not(target_os = "linux"))]
+    if let Ok(group) = nix::unistd::getpgid(Some(Pid::from_raw(root)))
+        && group.as_raw() > 1
+        && group != nix::unistd::getpgrp()
     {
-        let group = nix::unistd::getpgid(Some(Pid::from_raw(root)));
-        if let Ok(group) = group
-            && group.as_raw() > 1
-            && group != nix::unistd::getpgrp()
-        {
-            let _ = nix::sys::signal::killpg(group, signal);
-        }
-        Vec::new()
+        let _ = nix::sys::signal::killpg(group, signal);
     }
+    let mut hit: Vec<Proc> = Vec::new();
+    let until = if signal == Signal::SIGKILL { u64::MAX } else { system::now().unwrap_or(0) };
+    for pass in 0..4 {
+        // The rest of an entry changes while a process exits.
+        let is_hit =
+            |proc: &Proc| hit.iter().any(|of| (of.pid, of.start_time) == (proc.pid, proc.start_time));
+        let mut fresh: Vec<Proc> = tree(root).into_iter().filter(|proc| !is_hit(proc)).collect();
+        // All processes of the first list existed before the request.
+        fresh.retain(|proc| pass == 0 || proc.start_time < until);
+        if fresh.is_empty() {
+            break;
+        }
+        hit.extend(fresh.into_iter().filter(|proc| signal_same(proc.pid, proc.start_time, signal)));
+    }
+    hit
 }
 
 /// Sends a signal to one process, if it exists, and returns the process. Never signals pid 1 or this process.
@@ -149,14 +171,6 @@ pub fn signal_one(pid: i32, signal: Signal) -> Option<Proc> {
     }
     let proc = Proc { pid, ppid: 0, start_time: start_time(pid).unwrap_or(0), comm: name(pid)? };
     kill(Pid::from_raw(pid), signal).ok().map(|()| proc)
-}
-
-/// Sends a signal to the process with this pid and start time. False if it does not exist.
-pub fn signal_same(pid: i32, start_time: u64, signal: Signal) -> bool {
-    #[cfg(target_os = "linux")]
-    return linux::send(&Proc { pid, ppid: 0, start_time, comm: String::new() }, signal);
-    #[cfg(not(target_os = "linux"))]
-    unknown((pid, start_time, signal))
 }
 
 /// Whether a process has the controlling side of a terminal open. A tmux server has one open for each live pane.
@@ -182,10 +196,7 @@ pub fn can_execute(path: &std::path::Path) -> std::io::Result<()> {
 
 /// Whether a process was stopped by a signal (SIGSTOP) and waits for SIGCONT.
 pub fn is_stopped(pid: i32) -> bool {
-    #[cfg(target_os = "linux")]
-    return linux::stat(pid).is_some_and(|stat| matches!(stat.state, 'T' | 't'));
-    #[cfg(not(target_os = "linux"))]
-    unknown(pid)
+    stat(pid).is_some_and(|stat| matches!(stat.state, 'T' | 't'))
 }
 
 /// The first process with this name and all these arguments.
@@ -195,56 +206,53 @@ pub fn find(name: &str, args: &[&[u8]]) -> Option<i32> {
 
 /// All processes with this name and all these arguments.
 pub fn find_all(name: &str, args: &[&[u8]]) -> Vec<Proc> {
-    #[cfg(target_os = "linux")]
-    return linux::find_all(name, args).into_iter().map(Into::into).collect();
-    #[cfg(not(target_os = "linux"))]
-    unknown((name, args))
+    let has_args = |stat: &Stat| {
+        let line = std::fs::read(format!("/proc/{}/cmdline", stat.pid)).unwrap_or_default();
+        args.iter().all(|arg| line.split(|byte| *byte == 0).any(|word| word == *arg))
+    };
+    // The name alone costs the kernel less than the state of each process.
+    let is_named = |pid: &i32| {
+        std::fs::read(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim_ascii_end() == name.as_bytes())
+    };
+    pids().into_iter().filter(is_named).filter_map(live).filter(has_args).map(Into::into).collect()
 }
 
 /// All processes that this user can see, except this one.
 pub fn all() -> Vec<Proc> {
-    #[cfg(target_os = "linux")]
-    {
-        let own = std::process::id() as i32;
-        linux::all().into_iter().filter(|stat| stat.pid > 1 && stat.pid != own).map(Into::into).collect()
-    }
-    #[cfg(not(target_os = "linux"))]
-    Vec::new()
+    other_stats().map(Into::into).collect()
 }
 
 /// The processes whose current directory is below `dir` and whose initial environment has all these lines
 /// (`NAME=value`).
 pub fn marked_in(dir: &std::path::Path, marks: &[Vec<u8>]) -> Vec<Proc> {
-    #[cfg(target_os = "linux")]
-    return linux::marked_in(dir, marks).into_iter().map(Into::into).collect();
-    #[cfg(not(target_os = "linux"))]
-    unknown((dir, marks))
+    let is_marked = |stat: &Stat| {
+        let lines = environment(stat.pid);
+        marks.iter().all(|mark| lines.contains(mark))
+    };
+    let is_there = |stat: &Stat| cwd(stat.pid).is_some_and(|cwd| cwd.starts_with(dir));
+    other_stats().filter(|stat| is_there(stat) && is_marked(stat)).map(Into::into).collect()
 }
 
 /// Kills every process whose initial environment has a line that begins with `mark`, and everything below it. This
 /// finds processes that left their group, session and parents, but not those started with another environment.
 /// Returns the killed processes.
 pub fn end_marked(mark: &[u8]) -> Vec<Proc> {
-    #[cfg(target_os = "linux")]
-    {
-        let mut hit: Vec<Proc> = Vec::new();
-        // Processes that are started meanwhile have the mark too, so look again a few times.
-        for _ in 0..MAX_KILL_ROUNDS {
-            let found: Vec<Proc> = linux::marked(mark).into_iter().map(Into::into).collect();
-            let fresh: Vec<Proc> = found.into_iter().filter(|proc| !hit.contains(proc)).collect();
-            if fresh.is_empty() {
-                break;
-            }
-            for proc in fresh {
-                hit.extend(signal_tree(proc.pid, Signal::SIGKILL));
-                linux::send(&proc, Signal::SIGKILL);
-                hit.push(proc);
-            }
+    let mut hit: Vec<Proc> = Vec::new();
+    let is_marked = |stat: &Stat| environment(stat.pid).iter().any(|line| line.starts_with(mark));
+    // Processes that are started meanwhile have the mark too, so look again a few times.
+    for _ in 0..MAX_KILL_ROUNDS {
+        let found = other_stats().filter(is_marked).map(Proc::from);
+        let fresh: Vec<Proc> = found.filter(|proc| !hit.contains(proc)).collect();
+        if fresh.is_empty() {
+            break;
         }
-        hit
+        for proc in fresh {
+            hit.extend(signal_tree(proc.pid, Signal::SIGKILL));
+            signal_same(proc.pid, proc.start_time, Signal::SIGKILL);
+            hit.push(proc);
+        }
     }
-    #[cfg(not(target_os = "linux"))]
-    unknown(mark)
+    hit
 }
 
 /// The first child of a process.
@@ -291,32 +299,24 @@ pub fn seems_to_read(root: i32) -> bool {
 
 /// The CPU seconds, user and system, of `root`, everything below it, and their reaped children. 0 if unknown.
 pub fn cpu_seconds(root: i32) -> f64 {
-    #[cfg(target_os = "linux")]
-    {
-        let own = linux::stat(root);
-        let ticks = own.iter().chain(&linux::tree(root)).map(linux::ticks).fold(0, u64::saturating_add);
-        ticks as f64 / procfs::ticks_per_second().max(1) as f64
-    }
-    #[cfg(not(target_os = "linux"))]
-    unknown(root)
+    let ticks = |stat: &Stat| {
+        let reaped = [stat.cutime, stat.cstime].map(|ticks| u64::try_from(ticks).unwrap_or(0));
+        [stat.utime, stat.stime].into_iter().chain(reaped).fold(0, u64::saturating_add)
+    };
+    let ticks = stat(root).iter().chain(&stats_below(root)).map(ticks).fold(0, u64::saturating_add);
+    ticks as f64 / ticks_per_second().max(1) as f64
 }
 
 /// The parents of a process, nearest first, up to pid 1.
 pub fn ancestors(pid: i32) -> Vec<i32> {
-    let mut line = Vec::new();
-    #[cfg(target_os = "linux")]
+    let (mut line, mut at) = (Vec::new(), pid);
+    while let Some(stat) = stat(at)
+        && stat.ppid > 0
+        && !line.contains(&stat.ppid)
     {
-        let mut at = pid;
-        while let Some(stat) = linux::stat(at)
-            && stat.ppid > 0
-            && !line.contains(&stat.ppid)
-        {
-            line.push(stat.ppid);
-            at = stat.ppid;
-        }
+        line.push(stat.ppid);
+        at = stat.ppid;
     }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (pid, &mut line);
     line
 }
 

@@ -70,7 +70,6 @@ use in_process::{Clock, InProcessLoop, SystemClock};
 pub use result::{CheckResult, LoopIteration, RalphLoopResult};
 use runtime::block_on;
 
-/// The name of a loop without one.
 const DEFAULT_NAME: &str = "ralph-loop";
 
 /// A loop: the task, the agents and the directory.
@@ -207,7 +206,6 @@ fn fresh_id() -> String {
     format!("{now}-{}-{count}", std::process::id())
 }
 
-/// The loop's own folder.
 struct Folder {
     path: PathBuf,
     /// Deleted at the end of the loop.

@@ -27,7 +27,6 @@ pub struct Place {
     host: Option<Arc<RemoteHost>>,
 }
 
-/// A remote host of the settings.
 #[derive(Debug)]
 pub(crate) struct RemoteHost {
     pub(crate) name: HostName,
@@ -37,7 +36,6 @@ pub(crate) struct RemoteHost {
 }
 
 impl Place {
-    /// A remote host.
     pub(crate) fn remote(paths: Paths, name: HostName, spec: HostSpec) -> Self {
         let was_lost = AtomicBool::new(false);
         Self { paths, host: Some(Arc::new(RemoteHost { name, spec, was_lost })) }

@@ -8,7 +8,8 @@
 //!   the rename fails, or if a newer swarm wrote the file, the file stays and its name is reserved.
 //! * Directories are 0700, files 0600.
 //!
-//! All calls block; files are small, and logs are read from their end. There is no cache: the disk is the truth.
+//! All calls block, and fail when the system refuses; files are small, and logs are read from their end. There is no
+//! cache: the disk is the truth.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -180,6 +181,11 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
     let mut found: Vec<_> = list.flatten().map(|entry| entry.path()).collect();
     found.sort();
     found
+}
+
+/// The outcome of a removal: what does not exist is removed already.
+fn removed(outcome: io::Result<()>) -> io::Result<()> {
+    outcome.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 /// Reads a file; `None` if it does not exist.

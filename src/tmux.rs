@@ -8,9 +8,10 @@
 //! parts [`parser`], [`quote`], [`rows`], [`watch`].
 //!
 //! Every part keeps these rules: panes and windows are addressed by tmux's own ids, sessions as `=name`; commands are
-//! argv, never a shell line; each command uses our socket and our configuration; each wait has a timeout. Two
-//! commands are never sent because they can end a tmux server: a paste into a dead pane, and a global `window-size
-//! manual`. Nothing here knows about workers or searches for servers or processes by name.
+//! argv, never a shell line; each command uses our socket and our configuration; each wait has a timeout. A function
+//! that asks tmux fails when the server is gone, does not answer or refuses. Two commands are never sent because they
+//! can end a tmux server: a paste into a dead pane, and a global `window-size manual`. Nothing here knows about
+//! workers or searches for servers or processes by name.
 //!
 //! `tmux_interface` builds `set-option`, `has-session`, `new-session`, `kill-window`, `kill-server` and
 //! `resize-window`. The other commands are lists of words ([`plain::Words`]). `list-panes`, `capture-pane`,

@@ -36,7 +36,6 @@ impl Supervisor {
         });
     }
 
-    /// The clients were listed.
     pub(crate) fn clients_listed(&mut self, listed: &[ServerClients], announce: bool) {
         if !announce {
             self.attached.taken();

@@ -31,7 +31,6 @@ pub(crate) struct Attached {
     pub(crate) wake: Option<Instant>,
 }
 
-/// The clients of one server.
 pub(crate) struct AttachedServer {
     pub(crate) watch: ClientWatch,
     /// A person is attached to a worker, or holds one by typing.
@@ -48,7 +47,6 @@ impl Attached {
         Self { servers: HashMap::new(), release_delay, since, is_asking: false, wake: None }
     }
 
-    /// The clients of a server.
     pub(crate) fn server(&mut self, socket: &Option<String>) -> &mut AttachedServer {
         let new = || AttachedServer { watch: ClientWatch::new(self.since), is_busy: false, expected: None };
         self.servers.entry(socket.clone()).or_insert_with(new)
@@ -75,7 +73,6 @@ impl Attached {
         self.is_asking = false;
     }
 
-    /// Plans the next list.
     pub(crate) fn plan(&mut self) {
         let due = !self.is_asking && self.servers.values().any(AttachedServer::is_due);
         self.wake = due.then(|| Instant::now() + ATTACHED_INTERVAL);

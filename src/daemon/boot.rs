@@ -13,6 +13,7 @@ use swarm_state::owner::Kinship;
 use swarm_state::reconcile::{self, RunEvidence};
 use swarm_state::spec::WorkerSpec;
 
+use crate::daemon::elsewhere::finding;
 use crate::daemon::messages::{Input, Job, Look, ServerPanes};
 use crate::daemon::panes;
 use crate::daemon::run::exit;
@@ -216,7 +217,7 @@ impl Supervisor {
             slot.reconciled = false;
             let message =
                 format!("worker '{name}': its record is gone; its live agent was found by its pane");
-            self.problems.push(Problem { message, name: Some(name.clone()), reserved: false });
+            self.problems.push(Problem::of(Some(&name), message));
             self.slots.insert(name.clone(), slot);
             self.save(&name);
         }
@@ -226,7 +227,7 @@ impl Supervisor {
         let waiting = self.slots.iter().filter(|(_, s)| s.spec.tmux_socket == *socket && !s.reconciled);
         let names: Vec<(WorkerName, bool)> =
             waiting.map(|(name, slot)| (name.clone(), *slot.engine.phase() == Phase::Lost)).collect();
-        self.reconcile_each(names.iter().map(|(name, _)| name), socket, found, look);
+        self.reconcile_each(names.iter().map(|(name, _)| name), found, look);
         for (name, was_lost) in names {
             self.resume_after_shutdown(&name, was_lost);
         }
@@ -248,7 +249,6 @@ impl Supervisor {
     fn reconcile_each<'a>(
         &mut self,
         names: impl Iterator<Item = &'a WorkerName>,
-        socket: &Option<String>,
         found: &ServerPanes,
         look: Look,
     ) {
@@ -295,21 +295,12 @@ impl Supervisor {
                 }
                 continue;
             }
-            let finding = match slot.engine.phase() {
-                // Saved, but never started.
-                Phase::Idle => Some(Event::Start),
-                _ => reconcile::finding(&slot.engine, seen),
-            };
-            let Some(event) = finding else { continue };
+            let Some(event) = finding(&slot.engine, seen) else { continue };
             tracing::info!(worker = %name, ?seen, ?event, "reconciled");
             if let Some(pane) = pane.filter(|_| seen.alive) {
                 exit::watch(&context, pane);
             }
-            if matches!(event, Event::NeverStarted(_) | Event::SpawnFailed(..)) {
-                self.step_unstarted(socket, name, run, event);
-            } else {
-                self.step(name, event);
-            }
+            self.step_found(name, run, event);
             if found.silent {
                 self.step(name, Event::Reachable(false));
             }

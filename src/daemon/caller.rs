@@ -21,7 +21,7 @@
 //! window while attached looks the same, and has a terminal of their own.
 
 use crate::daemon::slot::Slot;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::store::Store;
 use crate::{checks, git, marks, procs, tmux, wrapper};
 
@@ -42,7 +42,7 @@ pub(crate) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<(
         let is_marked = workers.iter().any(|worker| [name.as_str(), ANY_WORKER].contains(&worker.as_str()));
         is_marked || env.iter().any(|line| line.starts_with(&check)) || git::is_below_ours(&env)
     };
-    let refuse = |message: String, hint: &str| Err(Error::new(ErrorCode::Conflict, message).hint(hint));
+    let refuse = |message: String, hint: &str| Err(Error::conflict(message).hint(hint));
     if is_below || line.iter().any(is_own) {
         return refuse(format!("worker '{name}' may not {what}"), "run this from outside the worker");
     }

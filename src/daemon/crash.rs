@@ -57,12 +57,10 @@ pub(crate) fn point(word: &str) {
     }
 }
 
-/// The point before an effect.
 pub(crate) fn before(effect: &Effect) {
     point(words(effect).0);
 }
 
-/// The point after the work of an effect.
 pub(crate) fn after(effect: &Effect) {
     point(words(effect).1);
 }

@@ -66,12 +66,10 @@ impl DirectoryWatch {
 
 #[cfg(not(target_os = "linux"))]
 impl DirectoryWatch {
-    /// See above.
     pub(crate) fn start(_paths: &Paths, _inbox: &mpsc::UnboundedSender<Input>) -> std::io::Result<Self> {
         Ok(Self { _notify: Arc::default() })
     }
 
-    /// See above.
     pub(crate) fn renew(&self, _paths: &Paths) {}
 }
 

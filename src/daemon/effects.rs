@@ -9,7 +9,8 @@ use swarm_state::engine::{Effect, Event, Phase, SpawnError};
 use swarm_state::model::{Exit, Run, WorkerName};
 use swarm_state::notice::Entry;
 
-use crate::daemon::messages::{AfterStop, DaemonEnd, Job};
+use crate::daemon::crash;
+use crate::daemon::messages::{AfterStop, DaemonEnd, EndedRun, Job, SpawnJob};
 use crate::daemon::run::exit;
 use crate::daemon::slot::Start;
 use crate::daemon::supervisor::Supervisor;
@@ -41,7 +42,6 @@ impl Supervisor {
         }
     }
 
-    /// Carries out the effects of a step.
     pub(crate) fn carry_out(&mut self, name: &WorkerName, effects: Vec<Effect>) {
         for effect in effects {
             // The agents belong to the daemon that took over.
@@ -89,15 +89,15 @@ impl Supervisor {
     }
 
     pub(crate) fn perform(&mut self, name: &WorkerName, effect: Effect) {
-        crate::daemon::crash::before(&effect);
+        crash::before(&effect);
         match effect {
             Effect::Persist => {
                 self.save(name);
-                return crate::daemon::crash::after(&Effect::Persist);
+                return crash::after(&Effect::Persist);
             }
             Effect::Notify(entry) => {
                 self.notify(name, entry.clone());
-                return crate::daemon::crash::after(&Effect::Notify(entry));
+                return crash::after(&Effect::Notify(entry));
             }
             Effect::Spawn(run) => return self.spawn_run(name, run),
             Effect::Deliver(_)
@@ -121,15 +121,17 @@ impl Supervisor {
                 exit::probe(context, &pane, slot.spec.env.clone())
             }
             (Effect::Judge(run), pane) => slot.driver.push(Job::Judge {
-                run,
-                exit: slot.engine.last_exit().unwrap_or(Exit::Unknown),
-                evidence: slot.engine.evidence(),
-                end: slot.engine.ended(),
+                ended: EndedRun {
+                    run,
+                    exit: slot.engine.last_exit().unwrap_or(Exit::Unknown),
+                    evidence: slot.engine.evidence(),
+                    end: slot.engine.ended(),
+                    iteration: slot.iteration(now),
+                    pane: pane.filter(|p| p.run == run),
+                    cwd: slot.cwd().to_owned(),
+                },
                 end_if_delivered: slot.engine.ended_delivered(),
-                iteration: slot.iteration(now),
-                pane: pane.filter(|p| p.run == run),
                 spec: slot.spec.clone(),
-                worktree: slot.worktree.clone(),
                 reader: slot.reader.clone(),
             }),
             (effect, _) => tracing::error!(worker = %name, ?effect, "no pane for this effect"),
@@ -152,13 +154,13 @@ impl Supervisor {
         slot.origin.lost_with = None;
         slot.last_screen.clear();
         slot.renew_reader();
-        slot.driver.push(Job::Spawn {
+        slot.driver.push(Job::Spawn(SpawnJob {
             run,
             iteration: slot.iteration(now),
             spec: slot.spec.clone(),
             worktree: slot.worktree.clone(),
             reader: slot.reader.clone(),
-        });
+        }));
     }
 
     /// Removes the folder of a run that was judged or did not start. What follows from it must be saved before, because
@@ -166,7 +168,7 @@ impl Supervisor {
     /// worker of the same name uses it.
     pub(crate) fn remove_run_dir(&self, name: &WorkerName, run: Run) {
         if self.slots.get(name).is_some_and(|s| !s.saving.is_unsaved()) {
-            crate::daemon::crash::point("leave");
+            crash::point("leave");
             // The next start removes leftover files.
             drop(self.store.remove_run_dir(name, run));
         }

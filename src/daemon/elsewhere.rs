@@ -1,6 +1,6 @@
 //! Runs that the last daemon had on another machine, or before the last boot; runs that started no agent.
 
-use swarm_state::engine::{Event, Phase};
+use swarm_state::engine::{Event, Phase, Worker};
 use swarm_state::model::{Run, WorkerName};
 use swarm_state::notice::Entry;
 use swarm_state::owner::{Kinship, MachineId};
@@ -28,11 +28,7 @@ impl Supervisor {
             same_server: Some(false),
             ..RunEvidence::default()
         };
-        let event = match slot.engine.phase() {
-            Phase::Idle => Some(Event::Start),
-            _ => reconcile::finding(&slot.engine, seen),
-        };
-        let Some(event) = event else { return };
+        let Some(event) = finding(&slot.engine, seen) else { return };
         tracing::info!(worker = %name, host = machine.host, ?seen, ?event, "its run was on another machine");
         if matches!(event, Event::ServerLost(_)) {
             let here = owner::here();
@@ -45,23 +41,17 @@ impl Supervisor {
             };
             self.notify(name, Entry::Warning { message });
         }
-        if matches!(event, Event::NeverStarted(_) | Event::SpawnFailed(..)) {
-            let socket = self.slots.get(name).and_then(|slot| slot.spec.tmux_socket.clone());
-            return self.step_unstarted(&socket, name, run, event);
-        }
-        self.step(name, event);
+        self.step_found(name, run, event);
     }
 
-    /// Steps a worker whose last run started no agent, and removes what that run left.
-    pub(crate) fn step_unstarted(
-        &mut self,
-        socket: &Option<String>,
-        name: &WorkerName,
-        run: Run,
-        event: Event,
-    ) {
+    /// Steps a worker by what became of its last run. If that started no agent, removes what it left.
+    pub(crate) fn step_found(&mut self, name: &WorkerName, run: Run, event: Event) {
+        if !matches!(event, Event::NeverStarted(_) | Event::SpawnFailed(..)) {
+            return self.step(name, event);
+        }
         // A window that comes late has nothing to run and is closed.
-        self.schedule_sweep(socket);
+        let socket = self.slots.get(name).and_then(|slot| slot.spec.tmux_socket.clone());
+        self.schedule_sweep(&socket);
         // The next run goes on with the worktree that this one was about to make.
         if let Some(worktree) = self.store.noted_worktree(name, run) {
             drop(self.store.note_worktree(name, run.next(), &worktree));
@@ -69,5 +59,14 @@ impl Supervisor {
         self.step(name, event);
         // Its launch file holds secrets.
         drop(self.store.remove_run_dir(name, run));
+    }
+}
+
+/// The event of a worker whose run was found like this.
+pub(crate) fn finding(engine: &Worker, seen: RunEvidence) -> Option<Event> {
+    match engine.phase() {
+        // Saved, but never started.
+        Phase::Idle => Some(Event::Start),
+        _ => reconcile::finding(engine, seen),
     }
 }

@@ -13,13 +13,11 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::{MissingNotices, MissingReason, Notice};
 use crate::store::Store;
 
-/// The current format of the files.
 const EVENT_LOG_FORMAT: u32 = 1;
 
 /// The most bytes of lines that wait for the disk.
 const MAX_PENDING_BYTES: usize = 1 << 20;
 
-/// The first line of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Header {
     format: u32,
@@ -43,12 +41,10 @@ pub(crate) struct Stored {
     pub(crate) after: Option<u64>,
     /// There were notices before that number.
     pub(crate) earlier: bool,
-    /// The places where notices are missing, in order.
     pub(crate) missing: Vec<MissingNotices>,
 }
 
 impl Stored {
-    /// The number of the last notice.
     pub(crate) fn seq(&self) -> u64 {
         self.notices.last().map_or(0, |notice| notice.seq).max(self.after.unwrap_or(0))
     }
@@ -158,7 +154,6 @@ impl EventLog {
         self.flush();
     }
 
-    /// Writes the lines that are waiting.
     pub(crate) fn flush(&mut self) {
         if self.pending.is_empty() && !self.dropped {
             return;

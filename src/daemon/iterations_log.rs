@@ -95,7 +95,6 @@ impl Supervisor {
     }
 }
 
-/// A line with its time.
 fn stamped(line: &str) -> String {
     format!("{} {line}", crate::daemon::clock::local_now().format("%Y-%m-%dT%H:%M:%S"))
 }

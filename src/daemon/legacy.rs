@@ -69,7 +69,7 @@ impl Supervisor {
         let theirs = |slot: &&Slot| slot.origin.legacy.is_some();
         let Some(slot) = self.slots.get(name).filter(theirs) else {
             let message = format!("worker '{name}' was replaced meanwhile");
-            return reply.refuse(Error::new(ErrorCode::Conflict, message));
+            return reply.refuse(Error::conflict(message));
         };
         let worktree_kept = slot.worktree.as_ref().map(|tree| tree.path.clone());
         let outcome = outcome.and_then(|()| self.store.remove(name));
@@ -101,23 +101,23 @@ impl Supervisor {
     }
 }
 
-/// The refusal to change a worker of the predecessor; `None` for any other worker.
-pub(crate) fn refuse_legacy(slot: &Slot) -> Option<Error> {
-    slot.origin.legacy.as_ref()?;
+/// Refuses to change a worker of the predecessor.
+pub(crate) fn refuse_legacy(slot: &Slot) -> Result<()> {
+    if slot.origin.legacy.is_none() {
+        return Ok(());
+    }
     let name = &slot.spec.name;
-    let message = format!("worker '{name}' belongs to an earlier swarm and is not changed");
-    let error = Error::new(ErrorCode::Conflict, message);
-    Some(match slot.engine.ralph() {
-        Some(_) => {
-            error.hint(format!(
-                "once it has ended there: 'swarm ralph resume {name}' resumes its loop here, 'swarm clean {name}' removes it \
-                 from the list"
-            ))
-        }
-        None => error.hint(format!(
+    let hint = match slot.engine.ralph() {
+        Some(_) => format!(
+            "once it has ended there: 'swarm ralph resume {name}' resumes its loop here, 'swarm clean {name}' removes it \
+             from the list"
+        ),
+        None => format!(
             "end it with the swarm that started it; then 'swarm clean {name}' removes it from the list"
-        )),
-    })
+        ),
+    };
+    let message = format!("worker '{name}' belongs to an earlier swarm and is not changed");
+    Err(Error::conflict(message).hint(hint))
 }
 
 /// Refuses a name that is in use in the predecessor's list.
@@ -142,7 +142,7 @@ fn local(at: NaiveDateTime) -> Option<chrono::DateTime<FixedOffset>> {
 async fn refuse_live(name: &WorkerName, legacy: &Legacy, config: std::path::PathBuf) -> Result<()> {
     let still = |place: String, how: String| {
         let message = format!("worker '{name}' still runs under the earlier swarm ({place})");
-        Err(Error::new(ErrorCode::Conflict, message).hint(how))
+        Err(Error::conflict(message).hint(how))
     };
     if let Some(pid) = legacy.pid.filter(|pid| legacy.tmux.is_none() && procs::is_alive(*pid)) {
         return still(format!("pid {pid}"), format!("to see it: ps -fp {pid}"));

@@ -8,10 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::paths::Paths;
 use crate::store::{read_bounded, write_unsynced};
 
-/// The current format of the file.
 const LOOKED_FORMAT: u32 = 1;
 
-/// The largest file that is read.
 const MAX_LOOKED_BYTES: u64 = 1 << 12;
 
 #[derive(Serialize, Deserialize)]

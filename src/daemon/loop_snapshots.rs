@@ -12,12 +12,10 @@ use crate::loops;
 use crate::protocol::ClearedSnapshots;
 use crate::store::Store;
 
-/// The snapshots of one loop.
 pub(crate) struct LoopSnapshots {
     repo: PathBuf,
     /// `refs/swarm/NAME/LOOP`
     reference: String,
-    /// The worker's branch.
     branch: Option<String>,
 }
 

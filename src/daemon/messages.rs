@@ -45,7 +45,6 @@ pub(crate) enum DaemonEnd {
     Replaced,
 }
 
-/// A supervisor that has ended.
 pub(crate) struct EndedSupervisor {
     pub(crate) end: DaemonEnd,
     pub(crate) lock: DaemonLock,
@@ -90,7 +89,6 @@ pub(crate) enum Input {
     End(DaemonEnd),
 }
 
-/// The clients of a tmux server.
 pub(crate) struct ServerClients {
     /// The server's socket, as the workers on it name it.
     pub(crate) socket: Option<String>,
@@ -128,9 +126,7 @@ pub(crate) struct PendingSpawn {
 
 /// Input that a person sends to an agent.
 pub(crate) enum AgentInput {
-    /// A text.
     Text(SendParams),
-    /// The end of the input of this worker.
     Eof(String),
 }
 
@@ -145,12 +141,9 @@ pub(crate) struct QueuedInput {
 /// The reader of one worker's screen, shared by the watcher and the driver.
 pub(crate) type SharedReader = Arc<Mutex<ScreenReader>>;
 
-/// A report from a driver to the supervisor.
 #[derive(Debug)]
 pub(crate) enum RunReport {
-    /// The worktree was created.
     WorktreeMade(Worktree),
-    /// The worktree was removed.
     WorktreeGone,
     /// tmux does not answer; the run is started when it does.
     Silent,
@@ -178,7 +171,6 @@ pub(crate) enum RunReport {
     Judged(Run, Verdict),
     /// The used parts of the account's usage limits, as the agent recorded them.
     Limits(Vec<QuotaFigure>),
-    /// A warning for the user.
     Warning(String),
     /// A warning for the client that waits for a new worker, or for the subscribers.
     AtSpawn(String),
@@ -188,16 +180,12 @@ pub(crate) enum RunReport {
 
 /// A job for a driver. A driver carries out its jobs in order.
 pub(crate) enum Job {
-    /// Start a run.
-    Spawn {
-        run: Run,
-        iteration: Option<IterationInfo>,
-        spec: Arc<WorkerSpec>,
-        worktree: Option<Worktree>,
+    Spawn(SpawnJob),
+    /// Paste the prompt of a run.
+    Deliver {
+        pane: Pane,
         reader: SharedReader,
     },
-    /// Paste the prompt of a run.
-    Deliver { pane: Pane, reader: SharedReader },
     /// Type text that a person sent.
     Type {
         pane: Pane,
@@ -208,25 +196,23 @@ pub(crate) enum Job {
         reply: oneshot::Sender<Result<Sent>>,
     },
     /// Press Ctrl-D.
-    Eof { pane: Pane, reader: SharedReader, reply: oneshot::Sender<Result<Empty>> },
+    Eof {
+        pane: Pane,
+        reader: SharedReader,
+        reply: oneshot::Sender<Result<Empty>>,
+    },
     /// Store the output of a run that ended, close its pane, evaluate the gates.
     Judge {
-        run: Run,
-        exit: Exit,
-        evidence: Evidence,
-        end: Option<Ended>,
+        ended: EndedRun,
+        /// Why it ended, if its prompt was delivered.
         end_if_delivered: Option<Ended>,
-        iteration: Option<IterationInfo>,
-        pane: Option<Pane>,
         spec: Arc<WorkerSpec>,
-        worktree: Option<Worktree>,
         reader: SharedReader,
     },
     /// Permit a person to edit the task list of a loop in a Docker sandbox.
     OpenTaskFiles(Box<LoopRun>),
     /// Replace the pid of an earlier daemon in the files of such a loop.
     RenewMarker(Box<LoopRun>),
-    /// Remove the worktree.
     RemoveWorktree {
         worktree: Worktree,
         removal: WorktreeRemoval,
@@ -234,7 +220,28 @@ pub(crate) enum Job {
     },
 }
 
-/// How the delivery of a prompt ended.
+pub(crate) struct SpawnJob {
+    pub(crate) run: Run,
+    pub(crate) iteration: Option<IterationInfo>,
+    pub(crate) spec: Arc<WorkerSpec>,
+    pub(crate) worktree: Option<Worktree>,
+    pub(crate) reader: SharedReader,
+}
+
+pub(crate) struct EndedRun {
+    pub(crate) run: Run,
+    pub(crate) exit: Exit,
+    /// The evidence that was collected while it ran.
+    pub(crate) evidence: Evidence,
+    /// Why, where it was an iteration.
+    pub(crate) end: Option<Ended>,
+    /// Which iteration it was; `None` for a plain worker.
+    pub(crate) iteration: Option<IterationInfo>,
+    /// Its pane, where there still is one.
+    pub(crate) pane: Option<Pane>,
+    pub(crate) cwd: PathBuf,
+}
+
 #[derive(Debug)]
 pub(crate) enum PromptOutcome {
     /// The agent has it.
@@ -243,15 +250,10 @@ pub(crate) enum PromptOutcome {
     Blocked(Option<Blocked>),
 }
 
-/// A pane to look at.
 pub(crate) struct LookTarget {
-    /// The worker.
     pub(crate) name: WorkerName,
-    /// Its pane.
     pub(crate) pane: Pane,
-    /// The reader of its screen.
     pub(crate) reader: SharedReader,
-    /// The folder of its run.
     pub(crate) run_dir: PathBuf,
     /// A pattern is searched, so the history is read too.
     pub(crate) whole: bool,
@@ -261,9 +263,7 @@ pub(crate) struct LookTarget {
 
 /// The result of a look at one worker.
 pub(crate) struct PaneLook {
-    /// The pane that was looked at.
     pub(crate) pane: Pane,
-    /// For the engine.
     pub(crate) event: Event,
     /// The last lines of its screen, when it was captured.
     pub(crate) screen: Option<String>,
@@ -271,11 +271,9 @@ pub(crate) struct PaneLook {
 
 /// The results of one round of looks at a server.
 pub(crate) struct LookRound {
-    /// Which server.
     pub(crate) server: Option<String>,
     /// Which of its panes printed, and when.
     pub(crate) gate: Gate,
-    /// The results, by worker.
     pub(crate) looks: Vec<(WorkerName, PaneLook)>,
     /// The clients of the server; `None` if it did not list them.
     pub(crate) clients: Option<Vec<AttachedClient>>,
@@ -352,11 +350,9 @@ pub(crate) struct WorktreeRemoval {
 pub(crate) struct IterationInfo {
     /// Its number, from 1.
     pub(crate) number: u32,
-    /// The maximum number of iterations.
     pub(crate) max: u32,
     /// The id of its loop.
     pub(crate) id: String,
-    /// When it started.
     pub(crate) started: Option<DateTime<FixedOffset>>,
     /// An agent of the loop has started at least once.
     pub(crate) worked: bool,
@@ -367,7 +363,6 @@ pub(crate) struct IterationInfo {
 /// The memory pressure that holds an iteration, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryPressure {
-    /// The pressure.
     pub(crate) percent: u32,
     /// The pressure up to which iterations start.
     pub(crate) limit: u32,

@@ -24,7 +24,6 @@ struct Subscriber {
     to: mpsc::Sender<Notice>,
 }
 
-/// The stream.
 pub(crate) struct Notices {
     /// All notices after this number are kept, except those in `missing`.
     after: u64,
@@ -37,7 +36,6 @@ pub(crate) struct Notices {
     listeners: Vec<Subscriber>,
 }
 
-/// A new subscriber.
 pub(crate) struct NewSubscriber {
     /// The kept notices after the requested number, then all new ones.
     pub(crate) notices: mpsc::Receiver<Notice>,
@@ -65,7 +63,6 @@ impl Notices {
         stream
     }
 
-    /// The number of the last notice.
     pub(crate) fn seq(&self) -> u64 {
         self.seq
     }

@@ -23,10 +23,8 @@ const OBSERVE_INTERVAL: Duration = Duration::from_secs(1);
 /// The shortest time between two observations.
 const MIN_OBSERVE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The largest record that is read.
 const MAX_RECORD_BYTES: u64 = 4 << 20;
 
-/// The state of notifications.
 pub(crate) struct Notifying {
     settings: NotifySettings,
     file: WatchedSettings,

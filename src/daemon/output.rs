@@ -37,12 +37,9 @@ impl OutputSource {
     /// With `styled` the attributes of the text stay in them.
     pub(crate) async fn rows(&self, history: u32, styled: bool) -> Result<Option<(Vec<String>, u64, bool)>> {
         let Some(pane) = &self.pane else { return Ok(None) };
-        let captured = if styled {
-            self.tmux.capture_styled_rows(&pane.id, history).await?
-        } else {
-            self.tmux.capture_rows(&pane.id, history).await?
+        let Some(captured) = self.tmux.capture_rows(&pane.id, history, styled).await? else {
+            return Ok(None);
         };
-        let Some(captured) = captured else { return Ok(None) };
         let clean = if styled { screen::styled } else { screen::strip };
         let lines = lines_with(&captured.text, clean);
         let first =

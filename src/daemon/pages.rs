@@ -12,7 +12,6 @@ pub(crate) const MAX_PAGE_BYTES: usize = 400_000;
 /// The bytes of JSON that each line needs in addition to its text.
 const LINE_OVERHEAD_BYTES: usize = 8;
 
-/// Which lines a client requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinesWanted {
     /// This many from the end; all if absent.
@@ -29,9 +28,6 @@ impl LinesWanted {
 }
 
 /// Answers a request. `rows` returns at least this many rows from the end.
-///
-/// # Errors
-/// Those of `rows`.
 pub(crate) fn answer_from(wish: LinesWanted, rows: impl Fn(usize) -> Result<Vec<String>>) -> Result<Lines> {
     let answer_of_few = answer(rows(wish.rows())?, wish);
     if answer_of_few.truncated && wish.last.is_some() {

@@ -52,7 +52,6 @@ impl Supervisor {
         self.quotas.save(self.store.paths(), now);
     }
 
-    /// The park of the account that a loop uses.
     pub(crate) fn park_of(&self, slot: &Slot) -> Option<Park> {
         if self.quotas.accounts().is_empty() || slot.spec.ralph.is_none() {
             return None;
@@ -71,12 +70,7 @@ impl Supervisor {
             figure.window != REACHED && figure.window.len() <= MAX_WINDOW_CHARS && figure.read_at <= now + 60
         };
         let figures: Vec<QuotaFigure> = figures.iter().filter(fits).take(MAX_FIGURES).cloned().collect();
-        let mut is_new = false;
-        self.quotas.change(account, |quota| {
-            is_new = quota.report(name.as_str(), &figures, now);
-            is_new
-        });
-        if is_new {
+        if self.quotas.change(account, |quota| quota.report(name.as_str(), &figures, now)) {
             self.apply_quotas();
         }
     }
@@ -88,23 +82,18 @@ impl Supervisor {
         let Some(slot) = self.slots.get(name).filter(|slot| slot.spec.ralph.is_some()) else { return };
         let Some(account) = account_of(slot) else { return };
         let started = slot.engine.ralph().and_then(|ralph| ralph.iteration_started).map(|at| at.timestamp());
-        let mut is_new = false;
-        self.quotas.change(account, |quota| {
-            is_new = match &verdict.outage {
-                Some(outage) => {
-                    let reset = outage.until.filter(|_| is_account_limit(outage)).map(|at| at.timestamp());
-                    reset.is_some_and(|at| quota.add(&QuotaFigure::reached(at, now), true, now))
-                }
-                None => {
-                    let is_over =
-                        |figure: &QuotaFigure| started.is_some_and(|started| figure.read_at < started);
-                    let has_worked =
-                        verdict.tokens.is_some_and(|tokens| tokens > 0) && verdict.api_error.is_none();
-                    let is_over = has_worked && quota.figures.get(REACHED).is_some_and(is_over);
-                    is_over && quota.figures.remove(REACHED).is_some()
-                }
-            };
-            is_new
+        let is_new = self.quotas.change(account, |quota| match &verdict.outage {
+            Some(outage) => {
+                let reset = outage.until.filter(|_| is_account_limit(outage)).map(|at| at.timestamp());
+                reset.is_some_and(|at| quota.add(&QuotaFigure::reached(at, now), true, now))
+            }
+            None => {
+                let is_over = |figure: &QuotaFigure| started.is_some_and(|started| figure.read_at < started);
+                let has_worked =
+                    verdict.tokens.is_some_and(|tokens| tokens > 0) && verdict.api_error.is_none();
+                let is_over = has_worked && quota.figures.get(REACHED).is_some_and(is_over);
+                is_over && quota.figures.remove(REACHED).is_some()
+            }
         });
         if is_new {
             self.apply_quotas();

@@ -18,7 +18,6 @@ use crate::paths::Paths;
 use crate::settings::QuotaSettings;
 use crate::store::{read_bounded, write_unsynced};
 
-/// The largest file of figures that is read.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The figures of all accounts, and the settings.
@@ -32,7 +31,6 @@ pub(crate) struct Quotas {
     pub(crate) checked: Option<Instant>,
 }
 
-/// One account in the file of figures.
 #[derive(Serialize, Deserialize)]
 struct SavedAccount {
     #[serde(flatten)]
@@ -87,11 +85,16 @@ impl Quotas {
         self.accounts.get(account)?.parking(self.park_at(account), now)
     }
 
-    /// Changes what is known of an account.
-    pub(crate) fn change(&mut self, account: QuotaAccount, change: impl FnOnce(&mut AccountQuota) -> bool) {
-        let quota = self.accounts.entry(account).or_default();
-        self.is_unsaved |= change(quota);
+    /// Changes what is known of an account. Returns what `change` does: whether it changed something.
+    pub(crate) fn change(
+        &mut self,
+        account: QuotaAccount,
+        change: impl FnOnce(&mut AccountQuota) -> bool,
+    ) -> bool {
+        let is_changed = change(self.accounts.entry(account).or_default());
+        self.is_unsaved |= is_changed;
         self.accounts.retain(|_, quota| !quota.is_empty());
+        is_changed
     }
 
     /// Lifts the parks of all accounts until their resets. Returns the accounts and the resets.

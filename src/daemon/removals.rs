@@ -98,7 +98,7 @@ impl Supervisor {
         );
         tracing::warn!("{message}");
         if !self.problems.iter().any(|known| known.message == message) {
-            self.problems.push(Problem { message, name: None, reserved: false });
+            self.problems.push(Problem::of(None, message));
         }
     }
 }

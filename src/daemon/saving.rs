@@ -98,7 +98,6 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Retries failed saves.
     pub(crate) fn retry_saves(&mut self) {
         let unsaved: Vec<_> =
             self.slots.iter().filter(|(_, s)| s.saving.is_unsaved()).map(|(name, _)| name.clone()).collect();
@@ -158,8 +157,7 @@ impl Supervisor {
     fn report_problem(&mut self, name: &WorkerName, message: String) {
         let sentence = format!("worker '{name}': {message}");
         if !self.problems.iter().any(|known| known.message == sentence) {
-            let problem = Problem { message: sentence, name: Some(name.clone()), reserved: false };
-            self.problems.push(problem);
+            self.problems.push(Problem::of(Some(name), sentence));
         }
         self.notify(name, Entry::Warning { message });
     }

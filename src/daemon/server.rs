@@ -84,8 +84,7 @@ pub(crate) async fn serve(
 async fn turn_away(stream: UnixStream, most: usize) -> Result<()> {
     let (read, mut write) = stream.into_split();
     send(&mut write, &own_hello()).await?;
-    let error =
-        Error::new(ErrorCode::Conflict, format!("the daemon already has {most} clients, the maximum"));
+    let error = Error::conflict(format!("the daemon already has {most} clients, the maximum"));
     let error = error.hint("end some waiting `swarm` commands, or raise `ulimit -n` and restart the daemon");
     refuse(&mut write, 0, error).await?;
     // The client reads only after it has written its call.
@@ -217,7 +216,7 @@ async fn send<T: serde::Serialize>(write: &mut OwnedWriteHalf, value: &T) -> Res
     line.push(b'\n');
     if line.len() > MAX_LINE_BYTES {
         // All known long answers are shortened before; this is the last guard.
-        return Err(Error::new(ErrorCode::Internal, format!("the answer is too long: {} bytes", line.len())));
+        return Err(Error::internal(format!("the answer is too long: {} bytes", line.len())));
     }
     let written = timeout(WRITE_TIMEOUT, write.write_all(&line)).await;
     written

@@ -1,6 +1,6 @@
 //! A slot: everything that the supervisor holds about one worker.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +23,7 @@ use crate::daemon::run::context::RunContext;
 use crate::daemon::run::driver::Driver;
 use crate::daemon::run::input;
 use crate::daemon::run::iteration::{loop_id, loop_run};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::loops::LoopRun;
 use crate::owner;
 
@@ -72,7 +72,6 @@ pub(crate) struct Waiting {
     pub(crate) undone: Vec<String>,
 }
 
-/// One worker.
 pub(crate) struct Slot {
     pub(crate) spec: Arc<WorkerSpec>,
     pub(crate) engine: Worker,
@@ -107,7 +106,6 @@ pub(crate) struct Slot {
     pub(crate) status_since: Option<StatusSince>,
 }
 
-/// The part of a spec that the engine uses.
 pub(crate) fn policy(spec: &WorkerSpec) -> Policy {
     Policy {
         paste: spec.prompt_via == PromptVia::Paste && spec.prompt != Prompt::None,
@@ -117,7 +115,6 @@ pub(crate) fn policy(spec: &WorkerSpec) -> Policy {
     }
 }
 
-/// A new engine for a spec.
 pub(crate) fn engine(spec: &WorkerSpec) -> Worker {
     match (&spec.ralph, spec.restart) {
         (Some(ralph), _) => Worker::verified(
@@ -198,10 +195,6 @@ impl Slot {
     /// The loop as `state.json` stores it; `None` for a plain worker.
     pub(crate) fn ralph_file(&self) -> Option<RalphFile> {
         let (ralph, wanted) = (self.engine.ralph()?, self.spec.ralph.as_ref()?);
-        let reason = match self.engine.phase() {
-            Phase::Stopped { reason } => Some(reason.slug().to_owned()),
-            _ => ralph.paused.and_then(PauseBy::slug).map(str::to_owned),
-        };
         Some(RalphFile {
             worker_name: self.spec.name.clone(),
             prompt_file: wanted.prompt_file.clone(),
@@ -214,13 +207,21 @@ impl Slot {
             total_failures: ralph.total_failures,
             done_pattern: self.spec.done_pattern.clone(),
             inactivity_timeout: ralph.inactivity_timeout,
-            reason,
+            reason: self.reason_slug().map(str::to_owned),
             paused_by: ralph.paused,
             question_timeout: ralph.question_timeout,
             message: self.engine.failure(),
             format: FORMAT,
             extra: Map::new(),
         })
+    }
+
+    /// Why the loop has ended or is paused.
+    pub(crate) fn reason_slug(&self) -> Option<&'static str> {
+        match self.engine.phase() {
+            Phase::Stopped { reason } => Some(reason.slug()),
+            _ => self.engine.ralph()?.paused.and_then(PauseBy::slug),
+        }
     }
 
     /// Replaces the reader for the run that is about to start.
@@ -274,6 +275,11 @@ impl Slot {
         })
     }
 
+    /// The directory of its runs.
+    pub(crate) fn cwd(&self) -> &Path {
+        self.worktree.as_ref().map_or(&self.spec.cwd, |worktree| &worktree.path)
+    }
+
     /// The loop with a task list; `None` for another worker.
     pub(crate) fn task_loop(&self) -> Option<LoopRun> {
         self.spec.ralph.as_ref()?.gates.tasks.as_ref()?;
@@ -312,7 +318,7 @@ impl Slot {
             None => return Ok(()),
         };
         let message = format!("worker '{}'{what}", self.spec.name);
-        Err(Error::new(ErrorCode::Conflict, message).hint("wait a moment, then retry"))
+        Err(Error::conflict(message).hint("wait a moment, then retry"))
     }
 
     /// The worker's status. A worker that waits for disk space or memory is `waiting`.
@@ -338,7 +344,6 @@ impl Slot {
         }
     }
 
-    /// Notes the status, and its beginning if it has changed.
     pub(crate) fn note_status(&mut self) {
         let status = self.status();
         if self.status_since.is_none_or(|since| since.status != status) {
@@ -357,10 +362,8 @@ impl Slot {
     }
 }
 
-/// The loop of a worker, with its current directory.
 pub(crate) fn course_of(slot: &Slot) -> LoopRun {
-    let cwd = slot.worktree.as_ref().map_or(&slot.spec.cwd, |worktree| &worktree.path);
-    loop_run(&slot.driver.context, &slot.spec, &loop_id(slot.origin.started), cwd)
+    loop_run(&slot.driver.context, &slot.spec, &loop_id(slot.origin.started), slot.cwd())
 }
 
 /// A directory of its repository that is there even when its worktree is gone.

@@ -39,7 +39,6 @@ pub(crate) fn request_rebind(pid: u32, socket: &Path) {
     }
 }
 
-/// The bound socket.
 pub(crate) struct SocketListener {
     listener: UnixListener,
     path: PathBuf,
@@ -86,7 +85,6 @@ impl SocketListener {
     }
 }
 
-/// Device and inode of a file.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     std::fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }

@@ -45,7 +45,6 @@ const MAX_SLEEP: Duration = Duration::from_secs(3600);
 /// meanwhile.
 const MAX_PARKED_SLEEP: Duration = Duration::from_secs(60);
 
-/// The supervisor.
 pub(crate) struct Supervisor {
     pub(crate) slots: BTreeMap<WorkerName, Slot>,
     pub(crate) store: Arc<Store>,

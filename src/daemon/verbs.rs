@@ -7,7 +7,7 @@
 use crate::daemon::messages::{DaemonEnd, Input};
 use crate::daemon::reply::Reply;
 use crate::daemon::supervisor::Supervisor;
-use crate::error::{Error, ErrorCode};
+use crate::error::Error;
 use crate::protocol::{Call, Empty, Named};
 
 pub(crate) mod allow;
@@ -46,7 +46,6 @@ pub(crate) mod status;
 pub(crate) mod subscribe;
 
 impl Supervisor {
-    /// Carries out one call.
     pub(crate) fn call(&mut self, call: Call, peer: Option<i32>, reply: Reply) {
         match call {
             Call::Spawn(params) => self.spawn(*params, peer, reply),
@@ -55,22 +54,16 @@ impl Supervisor {
             Call::Ls(Empty {}) => reply.answer(Ok(self.listing())),
             Call::Status(Named { name }) => reply.answer(self.status(&name)),
             Call::Seen(Named { name }) => reply.answer(self.seen(&name, peer)),
-            Call::Morning(params) => self.morning(&params, reply),
+            Call::Morning(params) => reply.answer_by(self.morning(&params)),
             Call::MorningLooked(params) => reply.answer(self.morning_looked(&params, peer)),
-            Call::Peek(params) => match self.find(&params.name) {
-                Ok((_, slot)) => peek::peek(slot, params.lines, params.styled, reply),
-                Err(error) => reply.refuse(error),
-            },
-            Call::Logs(params) => match self.find(&params.name) {
-                Ok((_, slot)) => logs::logs(slot, &params, reply),
-                Err(error) => reply.refuse(error),
-            },
+            Call::Peek(params) => reply.answer_by(self.peek(&params)),
+            Call::Logs(params) => reply.answer_by(self.logs(&params)),
             Call::Send(params) => self.send(params, reply),
             Call::Answer(params) => reply.answer(self.answer(params, peer)),
             Call::Hold(Named { name }) => reply.answer(self.hold(&name, peer)),
             Call::Release(Named { name }) => reply.answer(self.release(&name, peer)),
             Call::Allow(params) => reply.answer(self.allow(params, peer)),
-            Call::Interrupt(Named { name }) => self.interrupt(&name, reply),
+            Call::Interrupt(Named { name }) => reply.answer_by(self.interrupt(&name)),
             Call::Eof(Named { name }) => self.eof(&name, reply),
             Call::Clean(params) => self.clean(params, peer, reply),
             Call::Attach(Named { name }) => reply.answer(self.attach(&name)),
@@ -81,16 +74,13 @@ impl Supervisor {
             },
             Call::RalphStatus(Named { name }) => reply.answer(self.ralph_status(&name)),
             Call::RalphSet(params) => reply.answer(self.ralph_set(&params, peer)),
-            Call::RalphLogs(params) => match self.find_loop(&params.name) {
-                Ok((_, slot)) => ralph_logs::ralph_logs(slot, &params, reply),
-                Err(error) => reply.refuse(error),
-            },
-            Call::RalphReport(params) => self.ralph_report(&params, peer, reply),
-            Call::RalphDiff(params) => self.ralph_diff(&params, reply),
-            Call::RalphRestore(params) => self.ralph_restore(params, reply),
-            Call::RalphApprove(Named { name }) => self.ralph_approve(&name, peer, reply),
+            Call::RalphLogs(params) => reply.answer_by(self.ralph_logs(&params)),
+            Call::RalphReport(params) => reply.answer_by(self.ralph_report(&params, peer)),
+            Call::RalphDiff(params) => reply.answer_by(self.ralph_diff(&params)),
+            Call::RalphRestore(params) => reply.answer_by(self.ralph_restore(params)),
+            Call::RalphApprove(Named { name }) => reply.answer_by(self.ralph_approve(&name, peer)),
             Call::Hook(params) => reply.answer(Ok(self.hook(&params, peer))),
-            Call::RalphClean(params) => self.ralph_clean(&params, peer, reply),
+            Call::RalphClean(params) => reply.answer_by(self.ralph_clean(params, peer)),
             Call::NotifyNext(params) => self.notifying.listeners.next(&params, reply),
             Call::Quota(Empty {}) => reply.answer(Ok(self.quota())),
             Call::QuotaLift(Empty {}) => reply.answer(self.quota_lift(peer)),
@@ -102,7 +92,7 @@ impl Supervisor {
             }
             // The server hands subscriptions over as an input of their own.
             Call::Subscribe(_) => {
-                reply.refuse(Error::new(ErrorCode::Internal, "the server answers subscribe itself"));
+                reply.refuse(Error::internal("the server answers subscribe itself"));
             }
         }
     }

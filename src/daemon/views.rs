@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use swarm_state::cause::Cause;
-use swarm_state::engine::Phase;
 use swarm_state::model::Status;
 use swarm_state::notice::PauseBy;
 
@@ -19,7 +18,6 @@ use crate::{procs, wrapper};
 /// The document's time format: local, without offset.
 pub(crate) const LOCAL_TIME_FORMAT: &str = "%Y-%m-%dT%H:%M:%S%.6f";
 
-/// One worker.
 fn worker(slot: &Slot) -> WorkerView {
     let (spec, engine) = (&slot.spec, &slot.engine);
     let live = engine.has_pane();
@@ -40,7 +38,7 @@ fn worker(slot: &Slot) -> WorkerView {
             .flatten()
             .or_else(|| slot.pane.as_ref().filter(|_| live).and_then(|p| procs::first_child(p.pid))),
         cmd: spec.cmd.clone(),
-        cwd: slot.worktree.as_ref().map_or_else(|| spec.cwd.clone(), |w| w.path.clone()),
+        cwd: slot.cwd().to_owned(),
         tags: spec.tags.clone(),
         env: spec.env_names.iter().map(|n| (n.clone(), "***".to_owned())).collect::<BTreeMap<_, _>>(),
         started: slot.origin.started.to_rfc3339(),
@@ -75,7 +73,6 @@ fn worker(slot: &Slot) -> WorkerView {
     }
 }
 
-/// The task list of a loop.
 fn tasks(slot: &Slot) -> Option<TaskListView> {
     let gate = slot.spec.ralph.as_ref()?.gates.tasks.as_ref()?;
     let (turn, count) = slot.story.clone().unzip();
@@ -236,10 +233,6 @@ fn metadata(slot: &Slot) -> Value {
 
 fn loop_metadata(slot: &Slot) -> Value {
     let Some(ralph) = slot.engine.ralph() else { return json!({}) };
-    let reason = match slot.engine.phase() {
-        Phase::Stopped { reason } => Some(reason.slug()),
-        _ => ralph.paused.and_then(PauseBy::slug),
-    };
     json!({
         "ralph": true,
         "ralph_iteration": ralph.iteration,
@@ -250,7 +243,7 @@ fn loop_metadata(slot: &Slot) -> Value {
         "paused_by": ralph.paused,
         "consecutive_failures": ralph.failures,
         "total_failures": ralph.total_failures,
-        "reason": reason,
+        "reason": slot.reason_slug(),
     })
 }
 
@@ -281,7 +274,6 @@ pub(crate) fn ralph(slot: &Slot) -> Option<RalphView> {
     })
 }
 
-/// True for a loop that the last shutdown paused.
 pub(crate) fn paused_by_shutdown(slot: &Slot) -> bool {
     !slot.engine.is_stopped() && slot.engine.ralph().is_some_and(|l| l.paused == Some(PauseBy::Shutdown))
 }

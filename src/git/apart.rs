@@ -53,9 +53,6 @@ pub(crate) async fn top(dir: &Path) -> Result<PathBuf> {
 
 /// Makes the repository `to`, with the files of `commit` and with `head` checked out. `from` is in the user's working
 /// tree. The directory above `to` exists; `to` does not, or is empty. `settings` are [`checkout_settings`].
-///
-/// # Errors
-/// git's message, or when a file cannot be written.
 pub(crate) async fn check_out_apart(
     from: &Path,
     head: Option<&str>,
@@ -110,7 +107,7 @@ async fn make_repository(from: &Path, head: Option<&str>, to: &Path) -> Result<(
     let args = ["init", "--quiet", "--template=", &format, "--"].map(OsStr::new);
     // Below, the refs are written as a file.
     let env = [("GIT_DEFAULT_REF_FORMAT", OsStr::new("files"))];
-    made(&git_with(above, SHORT_TIMEOUT, &env, &[&args[..], &[to.as_os_str()]].concat()).await?)?;
+    made(&git_with(above, SHORT_TIMEOUT, &env, &[], &[&args[..], &[to.as_os_str()]].concat()).await?)?;
     let refs = [&["for-each-ref", "--format=%(objectname) %(refname)"][..], &COPIED_REFS].concat();
     // Without refs, only checks that name one fail.
     let refs = git(from, SHORT_TIMEOUT, &refs).await?;
@@ -137,9 +134,6 @@ async fn make_repository(from: &Path, head: Option<&str>, to: &Path) -> Result<(
 
 /// Replaces files in such a repository by those of the commit `old`: the files that differ from `new` and that
 /// `is_meant` selects by their path from the top. Returns how many there are.
-///
-/// # Errors
-/// As [`check_out_apart`].
 pub(crate) async fn put_back(
     top: &Path,
     (old, new): (&str, &str),

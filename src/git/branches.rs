@@ -19,10 +19,6 @@ pub(crate) async fn has_branch(dir: &Path, branch: &str) -> Result<Option<bool>>
     Repo::find(dir).await?.branch_exists(branch).await.map(Some)
 }
 
-/// Makes the branch at the commit that is checked out.
-///
-/// # Errors
-/// git's message.
 pub(crate) async fn make_branch(dir: &Path, branch: &str) -> Result<()> {
     check_branch(dir, branch).await?;
     ask(dir, &format!("cannot make branch '{branch}'"), &["branch", "--", branch]).await.map(drop)

@@ -11,9 +11,8 @@ use swarm_state::removal::are_saved;
 
 use super::run::{LONG_TIMEOUT, ask, git, git_patient};
 use super::snapshot::INTERRUPTED;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
 
-/// One snapshot of a loop.
 #[derive(Debug)]
 struct SnapshotRef {
     iteration: u32,
@@ -29,9 +28,6 @@ struct SnapshotRef {
 /// Deletes the snapshots below `prefix` (`refs/swarm/NAME/LOOP`), all or none. Returns their number, and whether they
 /// were deleted; 0 outside of a repository. With `discard`, it deletes them in any case. `own_branch` is the worker's
 /// branch.
-///
-/// # Errors
-/// When git fails.
 pub(crate) async fn clear_snapshots(
     repo: &Path,
     prefix: &str,
@@ -53,10 +49,7 @@ pub(crate) async fn clear_snapshots(
     for SnapshotRef { reference, commit, .. } in &snapshots {
         let args = ["update-ref", "-d", reference, commit];
         let said = git_patient(repo, LONG_TIMEOUT, &args).await?;
-        if !said.ok {
-            let message = format!("cannot delete the snapshot {reference}: {}", said.complaint());
-            return Err(Error::new(ErrorCode::System, message));
-        }
+        said.checked(format_args!("cannot delete the snapshot {reference}"))?;
     }
     Ok((snapshots.len(), true))
 }

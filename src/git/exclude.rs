@@ -7,9 +7,6 @@ use super::run::{SHORT_TIMEOUT, git};
 use crate::error::{Error, Result};
 
 /// Adds a pattern to the `info/exclude` of the repository that holds `dir`. Does nothing outside a repository.
-///
-/// # Errors
-/// When the file cannot be written.
 pub(crate) async fn exclude(dir: &Path, pattern: &str) -> Result<()> {
     let Some((path, text)) = exclude_text(dir, pattern).await? else { return Ok(()) };
     let dir = path.parent().unwrap_or(&path);
@@ -18,9 +15,6 @@ pub(crate) async fn exclude(dir: &Path, pattern: &str) -> Result<()> {
 }
 
 /// The path and the text of that file with the pattern. `None` outside a repository, or if it has the pattern.
-///
-/// # Errors
-/// When the file cannot be read.
 pub(crate) async fn exclude_text(dir: &Path, pattern: &str) -> Result<Option<(PathBuf, String)>> {
     let said =
         git(dir, SHORT_TIMEOUT, &["rev-parse", "--path-format=absolute", "--git-path", "info/exclude"])

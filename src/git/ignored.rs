@@ -14,15 +14,11 @@ use swarm_state::ignored::{CACHE_MARKERS, IgnoredFiles, IgnoredKind, IgnoredPath
 
 use super::listing::{repositories, status_entries, walk};
 use super::run::{LONG_TIMEOUT, filters_of, git_patient, git_patient_set};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
 
 /// How many directory entries are counted in a worktree. Larger directories are reported as "at least".
 const MAX_COUNTED_FILES: u64 = 20_000;
 
-/// The ignored files of a worktree, and of the repositories in it.
-///
-/// # Errors
-/// When git cannot list them.
 pub(crate) async fn ignored(tree: &Path) -> Result<IgnoredFiles> {
     let root = tree.to_owned();
     let repos = walk(move || repositories(&root)).await?;
@@ -30,17 +26,13 @@ pub(crate) async fn ignored(tree: &Path) -> Result<IgnoredFiles> {
 }
 
 /// The files below `dir` that git tracks, relative to `dir`. Empty outside of a repository.
-///
-/// # Errors
-/// When git fails.
 pub(crate) async fn tracked(dir: &Path) -> Result<Vec<String>> {
     let args = ["ls-files", "-z", "--cached"];
     let listed = git_patient(dir, LONG_TIMEOUT, &args).await?;
     if !listed.ok {
         return Ok(vec![]);
     }
-    let text = String::from_utf8_lossy(listed.bytes()).into_owned();
-    Ok(text.split_terminator('\0').map(str::to_owned).collect())
+    Ok(listed.names().collect())
 }
 
 /// As [`ignored`], for known repositories in the worktree.
@@ -73,16 +65,12 @@ pub(super) async fn ignored_in(tree: &Path, repos: &[PathBuf]) -> Result<Ignored
 async fn list(repo: &Path, settings: &[(String, &str)]) -> Result<Vec<PathBuf>> {
     let args = ["status", "--porcelain", "-z", "--untracked-files=normal", "--ignored=matching"];
     let args = [&args[..], &["--ignore-submodules=all"]].concat();
-    let status = git_patient_set(repo, LONG_TIMEOUT, settings, &args).await?;
-    if !status.ok {
-        let what = format!("cannot list the ignored files in '{}'", repo.display());
-        return Err(Error::new(ErrorCode::System, format!("{what}: {}", status.complaint())));
-    }
+    let what = format!("cannot list the ignored files in '{}'", repo.display());
+    let status = git_patient_set(repo, LONG_TIMEOUT, settings, &args).await?.checked(what)?;
     let ignored = status_entries(status.bytes()).into_iter().filter(|(state, _)| *state == b"!! ");
     Ok(ignored.map(|(_, path)| repo.join(OsStr::from_bytes(path))).collect())
 }
 
-/// Returns the paths that are caches.
 fn cache_dirs(repo: &Path, listed: &[PathBuf]) -> Vec<PathBuf> {
     let is_cache = |path: &&PathBuf| kind_of(repo, path) == IgnoredKind::Cache && is_real_dir(path);
     listed.iter().filter(is_cache).cloned().collect()

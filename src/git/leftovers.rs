@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::MADE_BY;
 use super::repo::Repo;
 use super::run::{SHORT_TIMEOUT, ask, git};
 use crate::error::Result;
@@ -29,20 +28,16 @@ pub(crate) async fn version() -> Result<String> {
 
 /// The branches `swarm/NAME` that swarm made in the repository of `cwd` and that are unknown to `is_known`. Empty
 /// outside a repository. Only reads.
-///
-/// # Errors
-/// When git fails.
 pub(crate) async fn leftovers(cwd: &Path, is_known: impl Fn(&str) -> bool) -> Result<Vec<Leftover>> {
     let Ok(repo) = Repo::find(cwd).await else { return Ok(vec![]) };
     let args = ["for-each-ref", "--format=%(refname:short)", "refs/heads/swarm/"];
     let listed = ask(&repo.main, "cannot list the branches", &args).await?.text();
     let mut found = vec![];
     for branch in listed.lines().filter(|branch| !is_known(branch)) {
-        let full = format!("refs/heads/{branch}");
-        let log = git(&repo.main, SHORT_TIMEOUT, &["reflog", "show", "--format=%gs", &full, "--"]).await?;
-        if !log.text().lines().last().is_some_and(|first| first.starts_with(MADE_BY)) {
+        if !repo.has_made(branch).await? {
             continue;
         }
+        let full = format!("refs/heads/{branch}");
         let tree = repo.worktrees().await?.into_iter().find(|tree| tree.branch.as_deref() == Some(&full));
         found.push(Leftover {
             repo: repo.main.clone(),
@@ -54,9 +49,6 @@ pub(crate) async fn leftovers(cwd: &Path, is_known: impl Fn(&str) -> bool) -> Re
 }
 
 /// Whether `git branch -d` would delete a branch: the HEAD of the main working tree contains it.
-///
-/// # Errors
-/// When git fails.
 pub(crate) async fn is_merged(repo: &Path, branch: &str) -> Result<bool> {
     let full = format!("refs/heads/{branch}");
     Ok(git(repo, SHORT_TIMEOUT, &["merge-base", "--is-ancestor", &full, "HEAD"]).await?.ok)

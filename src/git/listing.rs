@@ -4,12 +4,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 
 /// Walks through directories on a thread that may block.
 pub(super) async fn walk<T: Send + 'static>(walk: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let walked = tokio::task::spawn_blocking(walk).await;
-    walked.map_err(|e| Error::new(ErrorCode::Internal, format!("walking through directories: {e}")))
+    walked.map_err(|e| Error::internal(format!("walking through directories: {e}")))
 }
 
 /// The repositories below `root`, bare ones included. Does not follow links.

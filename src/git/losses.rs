@@ -14,14 +14,11 @@ use super::head_commit;
 use super::ignored::ignored_in;
 use super::listing::{changed_files, hidden_files, repositories, walk};
 use super::run::{LONG_TIMEOUT, SHORT_TIMEOUT, ask, filters_of, git, git_patient_set};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 
 /// Returns what the removal of a worktree would delete: changed and untracked files, an unfinished operation, commits
 /// that are on no branch, work that only a repository inside it holds, and ignored files. Empty if nothing would be
 /// lost.
-///
-/// # Errors
-/// When git fails.
 pub(crate) async fn losses(path: &Path) -> Result<Losses> {
     let root = path.to_owned();
     let repos = walk(move || repositories(&root)).await?;
@@ -55,7 +52,7 @@ pub(super) async fn module_losses(git_dir: &Path) -> Result<Vec<String>> {
     .await?;
     let mut found = vec![];
     for repo in repos {
-        if let Some(commits) = commits_only_there(&RepoPlace::Bare(&repo)).await? {
+        if let Some(commits) = commits_only_there(&repo, true).await? {
             let shown = repo.strip_prefix(&modules).unwrap_or(&repo).display();
             found.push(format!("submodule '{shown}', not checked out ({commits})"));
         }
@@ -80,10 +77,7 @@ async fn unfinished(path: &Path, settings: &[(String, &str)]) -> Result<Vec<Stri
     // Explicit options, because the user's settings may hide untracked files and changes in submodules. git may not
     // look into a submodule by itself: it would run the submodule's filters.
     let args = ["status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty"];
-    let status = git_patient_set(path, LONG_TIMEOUT, settings, &args).await?;
-    if !status.ok {
-        return Err(Error::new(ErrorCode::System, format!("{what}: {}", status.complaint())));
-    }
+    let status = git_patient_set(path, LONG_TIMEOUT, settings, &args).await?.checked(&what)?;
     let mut found = changed_files(status.bytes());
     // `git status` skips these files on request; changes in them are work all the same.
     let hidden = ask(path, &what, &["ls-files", "-v", "-z"]).await?;
@@ -151,7 +145,7 @@ async fn only_there(repo: &Path, places: &[PathBuf]) -> Result<Option<String>> {
         _ => unfinished(repo, &filters_of(repo).await?).await?,
     };
     if places.iter().any(|place| common.starts_with(place)) {
-        if let Some(commits) = commits_only_there(&RepoPlace::of(repo, bare == "true")).await? {
+        if let Some(commits) = commits_only_there(repo, bare == "true").await? {
             work.insert(0, commits);
         }
     } else {
@@ -164,44 +158,27 @@ async fn only_there(repo: &Path, places: &[PathBuf]) -> Result<Option<String>> {
     })
 }
 
-/// How to address a repository.
-enum RepoPlace<'a> {
-    /// By its working tree.
-    Tree(&'a Path),
-    /// By its own directory. A submodule's repository names a working tree that may be gone, so git gets another one.
-    Bare(&'a Path),
-}
-
-impl<'a> RepoPlace<'a> {
-    fn of(repo: &'a Path, is_bare: bool) -> Self {
-        if is_bare { Self::Bare(repo) } else { Self::Tree(repo) }
-    }
-
-    /// The directory to run in, and git's arguments to find the repository.
-    fn args<'b>(&self, args: &[&'b str]) -> (&'a Path, Vec<&'b str>) {
-        match self {
-            Self::Tree(dir) => (dir, args.to_vec()),
-            Self::Bare(dir) => (dir, [&["--git-dir=.", "--work-tree=."], args].concat()),
-        }
-    }
+/// git's arguments for a repository. One that is bare is addressed by its own directory: that of a submodule names a
+/// working tree that may be gone, so git gets another one.
+fn args_in<'a>(is_bare: bool, args: &[&'a str]) -> Vec<&'a str> {
+    if is_bare { [&["--git-dir=.", "--work-tree=."], args].concat() } else { args.to_vec() }
 }
 
 /// How many commits of a repository are on none of its remotes, as text. A checked-out commit on no branch may have
 /// been fetched by a tag or by its hash.
-async fn commits_only_there(place: &RepoPlace<'_>) -> Result<Option<String>> {
-    Ok(match count_only_there(place).await? {
+async fn commits_only_there(repo: &Path, is_bare: bool) -> Result<Option<String>> {
+    Ok(match count_only_there(repo, is_bare).await? {
         0 => None,
         1 => Some("a commit that is on no remote".to_owned()),
         n => Some(format!("{n} commits that are on no remote")),
     })
 }
 
-async fn count_only_there(place: &RepoPlace<'_>) -> Result<u64> {
-    let (dir, _) = place.args(&[]);
+async fn count_only_there(dir: &Path, is_bare: bool) -> Result<u64> {
     let what = format!("cannot list the commits in '{}'", dir.display());
     let count = async |args: &[&str]| -> Result<u64> {
-        let said = ask(dir, &what, &place.args(args).1).await?.text();
-        said.parse().map_err(|_| Error::new(ErrorCode::System, format!("{what}: git said {said:?}")))
+        let said = ask(dir, &what, &args_in(is_bare, args)).await?.text();
+        said.parse().map_err(|_| Error::system(&what, format_args!("git said {said:?}")))
     };
     // The pattern makes git use the one name literally.
     let branches = ["rev-list", "--count", "--branches", "--glob=refs/stas[h]", "--not", "--remotes"];
@@ -210,7 +187,7 @@ async fn count_only_there(place: &RepoPlace<'_>) -> Result<u64> {
         return Ok(on_branches);
     }
     let named = async |name: &str| {
-        git(dir, SHORT_TIMEOUT, &place.args(&["rev-parse", "--verify", "--quiet", name]).1).await
+        git(dir, SHORT_TIMEOUT, &args_in(is_bare, &["rev-parse", "--verify", "--quiet", name])).await
     };
     let head = named("HEAD^{commit}").await?;
     if !head.ok {

@@ -11,14 +11,11 @@ use std::path::{Path, PathBuf};
 
 use swarm_state::model::WorkerName;
 
-use super::run::{GitOutput, LONG_TIMEOUT, SHORT_TIMEOUT, ask, git, git_patient};
+use super::run::{LONG_TIMEOUT, SHORT_TIMEOUT, ask, git, git_patient};
 use super::{MADE_BY, head_commit};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
 
 /// Makes the branch of a story's worker at the commit that is checked out.
-///
-/// # Errors
-/// git's message.
 pub(crate) async fn make_story_branch(tree: &Path, branch: &str, worker: &WorkerName) -> Result<()> {
     let head = head_commit(tree).await?.unwrap_or_default();
     let (message, full) = (format!("{MADE_BY} {worker}"), format!("refs/heads/{branch}"));
@@ -33,62 +30,40 @@ pub(crate) async fn make_story_branch(tree: &Path, branch: &str, worker: &Worker
 pub(crate) async fn begin_merge(tree: &Path, commit: &str) -> Result<Vec<String>> {
     let args = ["merge", "--no-ff", "--no-commit", "--no-verify", "--quiet", commit];
     let said = git_patient(tree, LONG_TIMEOUT, &args).await?;
-    let conflicts = lines(&ask(tree, "cannot list conflicts", &UNMERGED).await?);
-    if said.ok || !conflicts.is_empty() {
-        return Ok(conflicts);
-    }
-    Err(Error::new(ErrorCode::System, format!("cannot merge: {}", said.complaint())))
+    let conflicts: Vec<String> = ask(tree, "cannot list conflicts", &UNMERGED).await?.names().collect();
+    if conflicts.is_empty() { said.checked("cannot merge").map(|_| conflicts) } else { Ok(conflicts) }
 }
 
-/// Lists the files in conflict.
 const UNMERGED: [&str; 5] = ["diff", "--name-only", "--diff-filter=U", "-z", "--relative"];
 
 /// The text of a file in a commit, empty if the commit does not have it. `file` is relative to `tree`.
-///
-/// # Errors
-/// When git cannot be run.
 pub(crate) async fn text_at(tree: &Path, commit: &str, file: &str) -> Result<String> {
     let said = git(tree, SHORT_TIMEOUT, &["cat-file", "blob", &format!("{commit}:./{file}")]).await?;
     Ok(if said.ok { String::from_utf8_lossy(said.bytes()).into_owned() } else { String::new() })
 }
 
 /// The last common commit of `HEAD` and another commit; `None` if there is none.
-///
-/// # Errors
-/// When git cannot be run.
 pub(crate) async fn merge_base(tree: &Path, commit: &str) -> Result<Option<String>> {
     let said = git(tree, SHORT_TIMEOUT, &["merge-base", "HEAD", commit]).await?;
     Ok(said.ok.then(|| said.text()))
 }
 
 /// Adds a file to the next commit, also a file in conflict.
-///
-/// # Errors
-/// git's message.
 pub(crate) async fn stage(tree: &Path, file: &str) -> Result<()> {
     run(tree, "cannot stage a file", &["add", "--force", "--", file]).await
 }
 
 /// Whether a merge has begun and was not committed.
-///
-/// # Errors
-/// When git cannot be run.
 pub(crate) async fn is_merging(tree: &Path) -> Result<bool> {
     Ok(git(tree, SHORT_TIMEOUT, &["rev-parse", "--quiet", "--verify", "MERGE_HEAD"]).await?.ok)
 }
 
 /// Undoes a merge that was begun: all tracked files are again as in the last commit.
-///
-/// # Errors
-/// git's message.
 pub(crate) async fn undo_merge(tree: &Path) -> Result<()> {
     run(tree, "cannot undo the merge", &["reset", "--quiet", "--hard", "HEAD"]).await
 }
 
 /// Commits a merge that was begun. Then all tracked files are as in this commit.
-///
-/// # Errors
-/// git's message.
 pub(crate) async fn finish_merge(tree: &Path, message: &str) -> Result<()> {
     let args = ["commit", "--quiet", "--no-verify", "--allow-empty", "--cleanup=verbatim", "-m", message];
     run(tree, "cannot commit the merge", &args).await?;
@@ -96,9 +71,6 @@ pub(crate) async fn finish_merge(tree: &Path, message: &str) -> Result<()> {
 }
 
 /// Commits all changes and untracked files of a worktree; with `file`, only that file.
-///
-/// # Errors
-/// git's message.
 pub(crate) async fn commit_all(tree: &Path, message: &str, file: Option<&str>) -> Result<()> {
     run(tree, "cannot stage the changes", &["add", "--all", "--", file.unwrap_or(".")]).await?;
     // A change that git cannot stage, such as one in a submodule, leaves nothing to commit.
@@ -109,18 +81,12 @@ pub(crate) async fn commit_all(tree: &Path, message: &str, file: Option<&str>) -
 }
 
 /// The changes of tracked files, as `git status --porcelain` lists them; with `all`, also the untracked files.
-///
-/// # Errors
-/// git's message.
 pub(crate) async fn uncommitted(tree: &Path, all: bool) -> Result<String> {
     let files = if all { "--untracked-files=normal" } else { "--untracked-files=no" };
     Ok(ask(tree, "cannot read the status", &["status", "--porcelain", files]).await?.text())
 }
 
 /// The untracked files that git does not ignore.
-///
-/// # Errors
-/// git's message.
 pub(crate) async fn untracked(tree: &Path) -> Result<BTreeSet<PathBuf>> {
     let args = ["ls-files", "--others", "--exclude-standard", "-z"];
     let said = ask(tree, "cannot list untracked files", &args).await?;
@@ -129,25 +95,16 @@ pub(crate) async fn untracked(tree: &Path) -> Result<BTreeSet<PathBuf>> {
 }
 
 /// The branch that is checked out; `HEAD` if none is.
-///
-/// # Errors
-/// git's message.
 pub(crate) async fn current_branch(tree: &Path) -> Result<String> {
     Ok(ask(tree, "cannot read the branch", &["rev-parse", "--abbrev-ref", "HEAD"]).await?.text())
 }
 
 /// The directory of a worktree below `.git/worktrees`.
-///
-/// # Errors
-/// git's message.
 pub(crate) async fn git_dir(tree: &Path) -> Result<PathBuf> {
     Ok(ask(tree, "cannot find the repository", &["rev-parse", "--absolute-git-dir"]).await?.path())
 }
 
 /// How many commits in `HEAD` of a worktree, and not in `from`, have this subject.
-///
-/// # Errors
-/// git's message.
 pub(crate) async fn count_subjects(tree: &Path, from: &str, subject: &str) -> Result<usize> {
     let range = format!("{from}..HEAD");
     let said = ask(tree, "cannot read the log", &["log", "--format=%s", &range, "--"]).await?;
@@ -163,15 +120,5 @@ pub(crate) async fn delete_merged(tree: &Path, branch: &str) -> Result<()> {
 }
 
 async fn run(tree: &Path, what: &str, args: &[&str]) -> Result<()> {
-    let said = git_patient(tree, LONG_TIMEOUT, args).await?;
-    if said.ok {
-        return Ok(());
-    }
-    Err(Error::new(ErrorCode::System, format!("{what}: {}", said.complaint())))
-}
-
-/// The parts of a list that NUL separates.
-fn lines(said: &GitOutput) -> Vec<String> {
-    let parts = said.bytes().split(|byte| *byte == 0).filter(|part| !part.is_empty());
-    parts.map(|part| String::from_utf8_lossy(part).into_owned()).collect()
+    git_patient(tree, LONG_TIMEOUT, args).await?.checked(what).map(drop)
 }

@@ -19,9 +19,7 @@ const IDENTITY: [&str; 4] =
 pub(crate) enum PathsCommit {
     /// The short id of the new commit.
     Made(String),
-    /// The directory is not in a repository.
     NoRepository,
-    /// git ignores all of the paths.
     Ignored,
 }
 
@@ -52,7 +50,7 @@ pub(crate) async fn commit_paths(dir: &Path, paths: &[PathBuf], message: &str) -
     let env: Vec<(&str, &OsStr)> =
         identity.iter().filter_map(|(key, value)| Some((*key, value.as_deref()?))).collect();
     let args = with_paths(&["commit", "--quiet", "--only", "-m", message], &files);
-    let said = git_with(&top, LONG_TIMEOUT, &env, &args).await?;
+    let said = git_with(&top, LONG_TIMEOUT, &env, &[], &args).await?;
     if !said.ok {
         drop(git(&top, SHORT_TIMEOUT, &with_paths(&["reset", "--quiet"], &files)).await);
         return Err(Error::new(ErrorCode::System, said.complaint()));
@@ -77,9 +75,6 @@ pub(crate) async fn is_untracked(dir: &Path, path: &Path) -> bool {
 }
 
 /// The days of the first and the last commit that changed one of `paths`, `2026-01-15`; `None` if there is none.
-///
-/// # Errors
-/// When git cannot be run.
 pub(crate) async fn commit_days(dir: &Path, paths: &[PathBuf]) -> Result<Option<(String, String)>> {
     let said = git(dir, SHORT_TIMEOUT, &with_paths(&["log", "--format=%cs"], paths)).await?;
     let text = if said.ok { said.text() } else { String::new() };

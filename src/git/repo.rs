@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use swarm_state::model::Worktree;
 
+use super::MADE_BY;
 use super::run::{SHORT_TIMEOUT, ask, git};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::paths::resolve;
 
 /// A repository, found from one of its trees.
@@ -114,7 +115,6 @@ impl Repo {
         Err(Error::invalid(text).hint("choose another name with --branch"))
     }
 
-    /// Refuses a branch that is checked out in a worktree.
     pub(super) async fn refuse_checked_out(&self, branch: &str) -> Result<()> {
         let full = format!("refs/heads/{branch}");
         let listed = self.worktrees().await?;
@@ -123,7 +123,7 @@ impl Repo {
         };
         let path = holder.path.display();
         let text = format!("branch '{branch}' is checked out at '{path}'");
-        let error = Error::new(ErrorCode::Conflict, text);
+        let error = Error::conflict(text);
         Err(if holder.path.exists() {
             error.hint("choose another branch with --branch")
         } else {
@@ -138,7 +138,13 @@ impl Repo {
             return Ok(());
         }
         let text = format!("the repository still has a worktree at '{}', which is gone", dir.display());
-        Err(Error::new(ErrorCode::Conflict, text).hint("'git worktree prune' removes its entry"))
+        Err(Error::conflict(text).hint("'git worktree prune' removes its entry"))
+    }
+
+    pub(super) async fn has_made(&self, branch: &str) -> Result<bool> {
+        let full = format!("refs/heads/{branch}");
+        let log = git(&self.main, SHORT_TIMEOUT, &["reflog", "show", "--format=%gs", &full, "--"]).await?;
+        Ok(log.text().lines().last().is_some_and(|first| first.starts_with(MADE_BY)))
     }
 
     /// git's directory of a worktree, `.git/worktrees/NAME`, found without the worktree.
@@ -175,7 +181,7 @@ impl Repo {
             wt.path.display(),
             self.main.display()
         );
-        Err(Error::new(ErrorCode::Conflict, text))
+        Err(Error::conflict(text))
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use crate::descriptors;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 
 /// The timeout of commands that only read, or change a ref.
 pub(super) const SHORT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -57,7 +57,6 @@ const MAX_LINE_CHARS: usize = 300;
 /// How long to wait for another process's lock (`config.lock`, `index.lock`).
 const LOCK_RETRY_TIME: Duration = Duration::from_secs(15);
 
-/// The result of a git command.
 #[derive(Debug)]
 pub(super) struct GitOutput {
     /// The exit status was 0.
@@ -74,7 +73,6 @@ impl GitOutput {
         String::from_utf8_lossy(&self.stdout).trim_end().to_owned()
     }
 
-    /// Standard output, unchanged.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.stdout
     }
@@ -83,6 +81,17 @@ impl GitOutput {
     pub(super) fn path(&self) -> PathBuf {
         let line = self.stdout.strip_suffix(b"\n").unwrap_or(&self.stdout);
         PathBuf::from(OsString::from_vec(line.to_vec()))
+    }
+
+    /// Standard output as texts that NUL separates, without empty ones.
+    pub(super) fn names(&self) -> impl Iterator<Item = String> {
+        let names = self.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        names.map(|name| String::from_utf8_lossy(name).into_owned())
+    }
+
+    /// This output; if git failed, the error "WHAT: git's message".
+    pub(super) fn checked(self, what: impl std::fmt::Display) -> Result<Self> {
+        if self.ok { Ok(self) } else { Err(Error::system(what, self.complaint())) }
     }
 
     /// git's error message in one line; see [`complaint`].
@@ -142,27 +151,11 @@ fn is_progress(line: &str) -> bool {
 /// # Errors
 /// When git cannot be run, or `dir` is not a directory.
 pub(super) async fn git<A: AsRef<OsStr>>(dir: &Path, limit: Duration, args: &[A]) -> Result<GitOutput> {
-    git_with(dir, limit, &[], args).await
+    git_with(dir, limit, &[], &[], args).await
 }
 
-/// As [`git`], with additional environment variables.
-///
-/// # Errors
-/// As [`git`].
+/// As [`git`], with additional environment variables and settings.
 pub(super) async fn git_with<A: AsRef<OsStr>>(
-    dir: &Path,
-    limit: Duration,
-    env: &[(&str, &OsStr)],
-    args: &[A],
-) -> Result<GitOutput> {
-    git_set(dir, limit, env, &[], args).await
-}
-
-/// As [`git_with`], with additional settings.
-///
-/// # Errors
-/// As [`git`].
-pub(super) async fn git_set<A: AsRef<OsStr>>(
     dir: &Path,
     limit: Duration,
     env: &[(&str, &OsStr)],
@@ -268,7 +261,7 @@ pub(super) async fn git_patient_set<A: AsRef<OsStr>>(
 ) -> Result<GitOutput> {
     let (mut waited, mut pause) = (Duration::ZERO, Duration::from_millis(50));
     loop {
-        let said = git_set(dir, limit, &[], settings, args).await?;
+        let said = git_with(dir, limit, &[], settings, args).await?;
         if !said.is_locked() || waited >= LOCK_RETRY_TIME {
             return Ok(said);
         }
@@ -279,25 +272,16 @@ pub(super) async fn git_patient_set<A: AsRef<OsStr>>(
 }
 
 /// Settings that turn every filter of a repository into a copy.
-///
-/// # Errors
-/// When git cannot be run.
 pub(super) async fn filters_of(repo: &Path) -> Result<Vec<(String, &'static str)>> {
     let args =
         ["config", "--name-only", "-z", "--get-regexp", r"^filter\..*\.(clean|smudge|process|required)$"];
     let said = git(repo, SHORT_TIMEOUT, &args).await?;
-    let keys = said.bytes().split(|byte| *byte == 0).filter(|key| !key.is_empty());
-    let keys = keys.map(|key| String::from_utf8_lossy(key).into_owned());
-    Ok(keys.map(|key| if key.ends_with(".required") { (key, "false") } else { (key, "") }).collect())
+    Ok(said.names().map(|key| if key.ends_with(".required") { (key, "false") } else { (key, "") }).collect())
 }
 
 /// As [`git`] with [`SHORT_TIMEOUT`], but a failure of git is an error: "WHAT: git's message".
 pub(super) async fn ask<A: AsRef<OsStr>>(dir: &Path, what: &str, args: &[A]) -> Result<GitOutput> {
-    let said = git(dir, SHORT_TIMEOUT, args).await?;
-    if said.ok {
-        return Ok(said);
-    }
-    Err(Error::new(ErrorCode::System, format!("{what}: {}", said.complaint())))
+    git(dir, SHORT_TIMEOUT, args).await?.checked(what)
 }
 
 #[cfg(test)]

@@ -46,9 +46,6 @@ pub(crate) async fn settle_worktree(wt: &Worktree) -> Result<bool> {
     // `-f -f`, because git locks a worktree while it makes it.
     let args = [OsStr::new("worktree"), "remove".as_ref(), "-f".as_ref(), "-f".as_ref(), wt.path.as_os_str()];
     let said = git_patient(&repo.main, LONG_TIMEOUT, &args).await?;
-    if said.ok {
-        return Ok(false);
-    }
-    let text = format!("cannot remove the unfinished worktree '{}': {}", wt.path.display(), said.complaint());
-    Err(Error::new(ErrorCode::System, text))
+    let what = format!("cannot remove the unfinished worktree '{}'", wt.path.display());
+    said.checked(what).map(|_| false)
 }

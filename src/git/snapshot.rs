@@ -15,9 +15,9 @@ use swarm_state::ledger::DiffStat;
 
 use super::listing::hidden_files;
 use super::repo::Repo;
-use super::run::{GitOutput, LONG_TIMEOUT, ask, filters_of, git, git_patient, git_set, git_with};
+use super::run::{LONG_TIMEOUT, ask, filters_of, git, git_patient, git_with};
 use super::{SHORT_TIMEOUT, refuse_occupied};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 
 /// The author of the commits.
 const AUTHOR: &str = "swarm";
@@ -40,16 +40,17 @@ pub(super) const QUIET_OPTIONS: [&str; 12] = [
     "core.checkStat=default",
 ];
 
+const CANNOT_TAKE: &str = "cannot take a snapshot";
+const CANNOT_COMPARE: &str = "cannot compare";
+
 /// How many files one git command gets.
 pub(super) const BATCH_FILES: usize = 500;
 
 /// The end of the ref of a snapshot that was taken after an interruption, before the iteration was repeated.
 pub(crate) const INTERRUPTED: &str = "-interrupted";
 
-/// A snapshot of a working tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TreeSnapshot {
-    /// The commit.
     pub commit: String,
     /// Its tree. Equal trees have equal files.
     pub tree: String,
@@ -74,9 +75,6 @@ pub(crate) async fn snapshot(
 }
 
 /// The tree that a snapshot would have now, without a commit or a ref. `None` if `dir` is not in a working tree.
-///
-/// # Errors
-/// As [`snapshot`].
 pub(crate) async fn tree(dir: &Path, own_index: &Path) -> Result<Option<String>> {
     let Some(repo) = places(dir).await? else { return Ok(None) };
     write_tree(&repo, own_index).await.map(Some)
@@ -84,9 +82,6 @@ pub(crate) async fn tree(dir: &Path, own_index: &Path) -> Result<Option<String>>
 
 /// The repositories inside the working tree that holds `dir`, submodules included, relative to its top. A snapshot
 /// does not contain their files. Ignored ones are left out. `None` if `dir` is not in a working tree.
-///
-/// # Errors
-/// When git fails.
 pub(crate) async fn nested(dir: &Path) -> Result<Option<Vec<String>>> {
     let Some(Places { top, .. }) = places(dir).await? else { return Ok(None) };
     let what = "cannot look for nested repositories";
@@ -115,10 +110,8 @@ fn untracked_repositories(output: &[u8]) -> Vec<String> {
     entries.split('\0').filter_map(|entry| Some(entry.strip_suffix('/')?.to_owned())).collect()
 }
 
-/// A working tree.
 struct Places {
     top: PathBuf,
-    /// The user's index.
     index: PathBuf,
     /// The commit that is checked out; `None` before the first commit.
     head: Option<String>,
@@ -148,12 +141,9 @@ async fn take(repo: Places, reference: &str, own_index: &Path, message: &str) ->
     let author = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|key| (key, OsStr::new(AUTHOR)));
     let address = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|key| (key, OsStr::new(ADDRESS)));
     let env = [author, address].concat();
-    let commit = one(git_with(&top, SHORT_TIMEOUT, &env, &commit).await?, "cannot take a snapshot")?;
+    let commit = git_with(&top, SHORT_TIMEOUT, &env, &[], &commit).await?.checked(CANNOT_TAKE)?.text();
     let update = [&QUIET_OPTIONS[..], &["update-ref", reference, &commit]].concat();
-    let said = git_patient(&top, SHORT_TIMEOUT, &update).await?;
-    if !said.ok {
-        return Err(refused(&said));
-    }
+    git_patient(&top, SHORT_TIMEOUT, &update).await?.checked(CANNOT_TAKE)?;
     Ok(TreeSnapshot { commit, tree, head })
 }
 
@@ -189,26 +179,29 @@ async fn add_all(top: &Path, own_index: &Path) -> Result<String> {
         .map(|word| (*word).to_owned())
         .chain(excluded)
         .collect();
-    let mut added = git_with(top, LONG_TIMEOUT, &own, &add).await?;
+    let mut added = git_with(top, LONG_TIMEOUT, &own, &[], &add).await?;
     let filters = if !added.ok && added.mentions("filter") { filters_of(top).await? } else { vec![] };
     if !filters.is_empty() {
         // A required filter that fails stops `git add`. Without the filter, the files are added as they are.
-        added = git_set(top, LONG_TIMEOUT, &own, &filters, &add).await?;
+        added = git_with(top, LONG_TIMEOUT, &own, &filters, &add).await?;
     }
     if added.is_fatal() {
-        return Err(refused(&added));
+        return added.checked(CANNOT_TAKE).map(|said| said.text());
     }
     // The commits that are checked out in the nested repositories.
     let update = ["update-index", "--ignore-missing", "--"];
     let update = QUIET_OPTIONS.iter().chain(&update).copied().chain(links.iter().map(String::as_str));
     if !links.is_empty() {
         // One without a commit stays as it is.
-        git_with(top, SHORT_TIMEOUT, &own, &update.collect::<Vec<_>>()).await?;
+        git_with(top, SHORT_TIMEOUT, &own, &[], &update.collect::<Vec<_>>()).await?;
     }
     // This checks files that changed just now again, with the same filters.
     let write = [&QUIET_OPTIONS[..], &["write-tree"]].concat();
-    let written = git_set(top, LONG_TIMEOUT, &own, &filters, &write).await?;
-    one(written, "cannot take a snapshot").map_err(|error| if added.ok { error } else { refused(&added) })
+    let written = git_with(top, LONG_TIMEOUT, &own, &filters, &write).await?;
+    match written.checked(CANNOT_TAKE) {
+        Ok(written) => Ok(written.text()),
+        Err(error) => added.checked(CANNOT_TAKE).and(Err(error)),
+    }
 }
 
 /// Copies the index with its modification time, from which git sees which files may have changed while it was
@@ -228,7 +221,8 @@ fn copy_index(index: &Path, scratch: &Path) -> Result<()> {
 /// Makes git look at files that it is told to skip, if they exist.
 async fn show_hidden(top: &Path, own: &[(&str, &OsStr)]) -> Result<()> {
     let said =
-        git_with(top, LONG_TIMEOUT, own, &[&QUIET_OPTIONS[..], &["ls-files", "-v", "-z"]].concat()).await?;
+        git_with(top, LONG_TIMEOUT, own, &[], &[&QUIET_OPTIONS[..], &["ls-files", "-v", "-z"]].concat())
+            .await?;
     let there = |file: &Vec<u8>| top.join(OsStr::from_bytes(file)).symlink_metadata().is_ok();
     let hidden: Vec<Vec<u8>> = hidden_files(said.bytes()).into_iter().filter(there).collect();
     for files in hidden.chunks(BATCH_FILES) {
@@ -236,10 +230,7 @@ async fn show_hidden(top: &Path, own: &[(&str, &OsStr)]) -> Result<()> {
             let words = [&QUIET_OPTIONS[..], &["update-index", flag, "--"]].concat();
             let mut args: Vec<&OsStr> = words.into_iter().map(OsStr::new).collect();
             args.extend(files.iter().map(|file| OsStr::from_bytes(file)));
-            let said = git_with(top, LONG_TIMEOUT, own, &args).await?;
-            if !said.ok {
-                return Err(refused(&said));
-            }
+            git_with(top, LONG_TIMEOUT, own, &[], &args).await?.checked(CANNOT_TAKE)?;
         }
     }
     Ok(())
@@ -248,78 +239,38 @@ async fn show_hidden(top: &Path, own: &[(&str, &OsStr)]) -> Result<()> {
 /// The entries of an index that are nested repositories. For these, `git add` would run git in the repository, with
 /// its filters.
 async fn links_with_repository(top: &Path, own: &[(&str, &OsStr)]) -> Result<Vec<String>> {
-    let listed = git_with(top, LONG_TIMEOUT, own, &["ls-files", "-z", "--stage"]).await?;
+    let listed = git_with(top, LONG_TIMEOUT, own, &[], &["ls-files", "-z", "--stage"]).await?;
     let mut links = gitlinks(listed.bytes());
     links.retain(|link| top.join(link).join(".git").exists());
     Ok(links)
 }
 
-fn refused(said: &GitOutput) -> Error {
-    Error::new(ErrorCode::System, format!("cannot take a snapshot: {}", said.complaint()))
-}
-
-fn one(said: GitOutput, what: &str) -> Result<String> {
-    if said.ok {
-        Ok(said.text())
-    } else {
-        Err(Error::new(ErrorCode::System, format!("{what}: {}", said.complaint())))
-    }
-}
-
-/// The diff between two snapshots, commits or trees.
+/// The diff between two snapshots, commits or trees, with these options of git.
 ///
 /// # Errors
 /// git's message, for example if one of them does not exist.
-pub(crate) async fn diff(dir: &Path, from: &str, to: &str) -> Result<String> {
-    diff_with(dir, &[], from, to).await
-}
-
-/// As [`diff`], also for files that an attribute declares binary.
-///
-/// # Errors
-/// As [`diff`].
-pub(crate) async fn diff_as_text(dir: &Path, from: &str, to: &str) -> Result<String> {
-    diff_with(dir, &["--text"], from, to).await
-}
-
-async fn diff_with(dir: &Path, options: &[&str], from: &str, to: &str) -> Result<String> {
+pub(crate) async fn diff(dir: &Path, options: &[&str], from: &str, to: &str) -> Result<String> {
     // A setting of the user's must not change the names.
     let fixed = ["-c", "core.quotePath=false", "diff", "--no-color", "--no-ext-diff", "--no-textconv"];
     let names = ["--src-prefix=a/", "--dst-prefix=b/", from, to, "--"];
     let said = git(dir, LONG_TIMEOUT, &[&fixed[..], options, &names].concat()).await?;
-    if said.ok {
-        return Ok(String::from_utf8_lossy(said.bytes()).into_owned());
-    }
-    Err(Error::new(ErrorCode::System, format!("cannot compare: {}", said.complaint())))
+    Ok(String::from_utf8_lossy(said.checked(CANNOT_COMPARE)?.bytes()).into_owned())
 }
 
 /// The size of that diff, and whether it changes a `.gitignore`: a kept index still has the files that it ignores now.
-///
-/// # Errors
-/// As [`diff`].
 pub(crate) async fn diff_stat(dir: &Path, from: &str, to: &str) -> Result<(DiffStat, bool)> {
     let args = ["diff", "--numstat", "--no-ext-diff", "--no-textconv", "--no-renames", from, to, "--"];
-    let said = git(dir, LONG_TIMEOUT, &args).await?;
-    if !said.ok {
-        return Err(Error::new(ErrorCode::System, format!("cannot compare: {}", said.complaint())));
-    }
+    let said = git(dir, LONG_TIMEOUT, &args).await?.checked(CANNOT_COMPARE)?;
     let changes_rules = said.text().lines().any(|line| line.ends_with(".gitignore"));
     Ok((counted(said.bytes()), changes_rules))
 }
 
 /// The files below `dir`, relative to it, that exist in `from` and differ or are missing in `to`.
-///
-/// # Errors
-/// When git fails.
 pub(crate) async fn changed_between(dir: &Path, from: &str, to: &str) -> Result<Vec<String>> {
     let args =
         ["diff", "--name-only", "--diff-filter=MDT", "-z", "--relative", "--no-ext-diff", "--no-renames"];
     let said = git(dir, LONG_TIMEOUT, &[&args[..], &[from, to, "--"]].concat()).await?;
-    if !said.ok {
-        return Err(Error::new(ErrorCode::System, format!("cannot compare: {}", said.complaint())));
-    }
-    let text = String::from_utf8_lossy(said.bytes()).into_owned();
-    Ok(text.split_terminator('\0').map(str::to_owned).collect())
+    Ok(said.checked(CANNOT_COMPARE)?.names().collect())
 }
 
 /// Sums the output of `--numstat`: `ADDED<tab>REMOVED<tab>FILE`, with `-` for a binary file.
@@ -338,7 +289,7 @@ pub(super) fn counted(output: &[u8]) -> DiffStat {
 /// Checks a snapshot out into a new worktree `dir` on the new branch `branch`. Returns its path.
 ///
 /// # Errors
-/// [`ErrorCode::Invalid`] if `dir` or the branch exists; git's message for the rest.
+/// `ErrorCode::Invalid` if `dir` or the branch exists; git's message for the rest.
 pub(crate) async fn restore(
     repo: &Path,
     commit: &str,
@@ -366,11 +317,6 @@ pub(crate) async fn restore(
         commit.as_ref(),
     ];
     let said = git_patient(repo, LONG_TIMEOUT, &args).await?;
-    if !said.ok {
-        return Err(Error::new(
-            ErrorCode::System,
-            format!("cannot restore into '{}': {}", dir.display(), said.complaint()),
-        ));
-    }
+    said.checked(format_args!("cannot restore into '{}'", dir.display()))?;
     Ok(dir)
 }

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use super::listing::changed_files;
 use super::*;
+use crate::error::ErrorCode;
 
 mod apart;
 mod snapshots;
@@ -438,7 +439,7 @@ async fn what_an_agent_threw_away_comes_back() {
     fixture.git(&["reset", "-q", "--hard"]);
     fixture.git(&["clean", "-qfdx"]);
     assert!(!fixture.repo().join("work").exists());
-    let text = diff(&fixture.repo(), &base.commit, &taken.commit).await.unwrap();
+    let text = diff(&fixture.repo(), &[], &base.commit, &taken.commit).await.unwrap();
     assert!(text.contains("+two") && text.contains("+hours of it"), "{text}");
     let dir = restore(&fixture.repo(), &taken.commit, None, "a-1", "swarm/a-1").await.unwrap();
     assert_eq!(dir, fixture.root().join("repo-worktrees/a-1"));

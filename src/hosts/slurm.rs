@@ -1,7 +1,7 @@
 //! Starts the programs of Slurm: sbatch, squeue, scontrol, scancel and srun.
 //!
-//! Each short one has a timeout. [`swarm_state::slurm`] reads their output. Called on the machine that submits the
-//! jobs, and by the job itself for its requeue.
+//! Each short one has a timeout. A function fails when Slurm does not answer or refuses. [`swarm_state::slurm`] reads
+//! their output. Called on the machine that submits the jobs, and by the job itself for its requeue.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -66,9 +66,6 @@ async fn run(program: &str, args: &[String]) -> Result<String> {
 }
 
 /// Returns the jobs of this user by id, the ended ones of the last minutes too.
-///
-/// # Errors
-/// When Slurm does not answer.
 pub(crate) async fn queue() -> Result<BTreeMap<String, JobState>> {
     let user = format!("--user={}", nix::unistd::geteuid());
     let format = format!("--format={QUEUE_FORMAT}");
@@ -86,7 +83,7 @@ pub(crate) async fn check_tracking() -> Result<String> {
     match slurm::proctrack_fault(kind) {
         None => Ok(kind.to_owned()),
         Some(fault) => {
-            let error = Error::new(ErrorCode::Conflict, fault);
+            let error = Error::conflict(fault);
             Err(error.hint("the administrator has to set ProctrackType=proctrack/cgroup in slurm.conf"))
         }
     }
@@ -114,9 +111,6 @@ pub(crate) async fn submit(name: &str, dir: &Path, script: &Path, args: &[String
 }
 
 /// Cancels a job. A job that has ended already is not an error.
-///
-/// # Errors
-/// When Slurm does not answer, or refuses.
 pub(crate) async fn cancel(id: &str) -> Result<()> {
     match run("scancel", &[id.to_owned()]).await {
         Err(error) if error.message.contains("Invalid job id") || error.message.contains("already") => Ok(()),
@@ -125,9 +119,6 @@ pub(crate) async fn cancel(id: &str) -> Result<()> {
 }
 
 /// Puts a running job back into the queue. Slurm ends its processes.
-///
-/// # Errors
-/// When Slurm does not answer, or refuses.
 pub(crate) async fn requeue(id: &str) -> Result<()> {
     match run("scontrol", &["requeue".to_owned(), id.to_owned()]).await {
         // Slurm has put a preempted job back by itself.
@@ -150,9 +141,6 @@ pub(crate) fn in_job(id: &str, dir: &Path, words: &[&str], tty: bool) -> Result<
 }
 
 /// Runs a command of this program inside a running job, on this terminal, and returns its exit status.
-///
-/// # Errors
-/// When srun cannot be started.
 pub(crate) async fn run_in_job(id: &str, dir: &Path, words: &[&str]) -> Result<Option<i32>> {
     let command = in_job(id, dir, words, true)?;
     let status = tokio::process::Command::from(command).status().await;

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use swarm_state::gates::CheckResult;
 use swarm_state::ledger::Base;
@@ -16,8 +15,8 @@ use tokio::time::Instant;
 use super::canary::{random_name, undo_canary};
 use super::run::{BASELINE_FILE, LoopRun};
 use super::{progress, protect};
-use crate::checks::{CheckPlan, KEPT_OUTPUT_BYTES, OnCheckStep};
-use crate::error::{Error, ErrorCode, Result};
+use crate::checks::{CheckPlan, OnCheckStep};
+use crate::error::{Error, Result};
 use crate::git;
 
 /// How many names a message lists.
@@ -34,9 +33,6 @@ const IN_DOCKER: &str = "in a Docker sandbox, swarm cannot see whether the agent
 impl LoopRun {
     /// Returns the baseline, and takes it if necessary: [`LoopRun::known_base`], [`LoopRun::begin_base`],
     /// [`LoopRun::take_base`].
-    ///
-    /// # Errors
-    /// Those of the three.
     pub(crate) async fn base(
         &self,
         worked: bool,
@@ -135,20 +131,16 @@ impl LoopRun {
             "no baseline to compare with: '{}' is missing, or swarm did not write it",
             file.display()
         );
-        Error::new(ErrorCode::Conflict, message)
-            .hint(format!("start the loop again: swarm respawn {}", self.name))
+        Error::conflict(message).hint(format!("start the loop again: swarm respawn {}", self.name))
     }
 
     /// The watched files that changed since the baseline without approval. Empty if there is no baseline or the
     /// worker's directory is gone.
-    ///
-    /// # Errors
-    /// When a watched file cannot be read.
     pub(crate) fn unapproved(&self) -> Result<Vec<String>> {
         let Some(base) = self.read_base().filter(|_| !self.gates.is_empty() && self.cwd.is_dir()) else {
             return Ok(vec![]);
         };
-        Ok(base.changed(&protect::hashes_now(self, &base)?))
+        Ok(base.changed(&protect::hash_all(self, &base, None)?))
     }
 
     /// Refuses to continue from such files: the next loop's results would be checked against them.
@@ -164,7 +156,7 @@ impl LoopRun {
         }
         let (name, files) = (&self.name, printable(&named(&changed, MAX_NAMED_ENTRIES)));
         let message = format!("watched files of '{name}' were changed without approval: {files}");
-        Err(Error::new(ErrorCode::Conflict, message).hint(format!(
+        Err(Error::conflict(message).hint(format!(
             "show the changes: swarm ralph diff {name}; accept them: swarm ralph approve {name}; or restore the files"
         )))
     }
@@ -193,8 +185,7 @@ impl LoopRun {
         on_step: OnCheckStep<'_>,
         until: Option<Instant>,
     ) -> Result<Vec<CheckResult>> {
-        let folder = self.iteration_dir(iteration);
-        crate::paths::private_dir(&folder)?;
+        let folder = self.make_iteration_dir(iteration)?;
         // A Docker sandbox has no folder of swarm, and an agent could fill one with a known name.
         let caches = match self.is_in_docker() {
             true => Path::new("/tmp").join(random_name()?),
@@ -206,19 +197,8 @@ impl LoopRun {
         }
         // A directory that cannot be removed is not empty, but private.
         let _ = std::fs::remove_dir_all(&caches);
-        let plan = CheckPlan {
-            commands: &self.gates.checks,
-            cwd: &self.cwd,
-            env: &env,
-            limit: Duration::from_secs(self.gates.check_timeout.max(1)),
-            until,
-            kept: KEPT_OUTPUT_BYTES,
-            stem: "check",
-            jobs: usize::try_from(self.gates.check_jobs).unwrap_or(1),
-            folder: &folder,
-            on_step,
-            sandbox: self.check_sandbox(),
-        };
+        let plan = self.check_plan(&self.gates.checks, &folder, until, on_step);
+        let plan = CheckPlan { env: &env, ..plan };
         let results = plan.run().await;
         let _ = std::fs::remove_dir_all(&caches);
         results

@@ -3,13 +3,12 @@
 //! The test is in the agent's tree only while its check runs; see [`planted`].
 
 use std::path::Path;
-use std::time::Duration;
 
 use globset::{Glob, GlobSetBuilder};
 use swarm_state::canary::{self, Canary, CanaryEffect, CanaryRun};
 use swarm_state::gates::{CheckResult, Gates, Verdict};
 use swarm_state::ignored::{CACHE_DIRS, CACHE_MARKERS};
-use swarm_state::inventory::{TestCounts, count_all};
+use swarm_state::inventory::count_all;
 use swarm_state::ledger::Base;
 use swarm_state::proof::{Layer, Proof, ProofOutcome};
 use swarm_state::runners::RunnerUse;
@@ -19,7 +18,7 @@ use walkdir::{DirEntry, WalkDir};
 use super::gates::FINAL_CHECK_TIME;
 use super::inventory;
 use super::run::LoopRun;
-use crate::checks::{CheckPlan, KEPT_OUTPUT_BYTES, OnCheckStep, Step};
+use crate::checks::{CheckPlan, OnCheckStep, Step};
 use crate::error::{Error, Result};
 
 mod planted;
@@ -38,25 +37,6 @@ pub(super) fn random_name() -> Result<String> {
 
 /// The beginning of the output file of a running canary.
 const STEM: &str = "canary-run";
-
-/// A finished run of a check with its canary.
-struct CanaryResult {
-    result: CheckResult,
-    has_token: bool,
-    tests: Option<TestCounts>,
-    timed_out: bool,
-}
-
-impl CanaryResult {
-    fn run(&self) -> CanaryRun<'_> {
-        CanaryRun {
-            result: &self.result,
-            has_token: self.has_token,
-            tests: self.tests,
-            timed_out: self.timed_out,
-        }
-    }
-}
 
 /// The runners, the iteration and the time of a canary.
 struct CanaryPlan<'a> {
@@ -125,7 +105,7 @@ impl LoopRun {
                     return Err(error.hint("choose another file with --canary PATH=TEXT, or omit --canary"));
                 }
             };
-            if let Some(effect) = canary::at_base(used, check, ran.run()) {
+            if let Some(effect) = canary::at_base(used, check, &ran) {
                 canary.effect = effect;
                 canary.files.rotate_left(at);
                 return Ok(canary);
@@ -193,24 +173,21 @@ impl LoopRun {
             next = now.into_iter().chain(canary.files.iter().cloned()).find(|file| !tried.contains(file));
         }
         let ran = ran.ok_or_else(|| Error::system("a canary has no place", &canary.check))?;
-        Ok(canary::judge(canary, ran.run()))
+        Ok(canary::judge(canary, &ran))
     }
 
-    /// Adds the canary, runs its check, and removes the canary.
     async fn run_canary(
         &self,
         canary: &Canary,
         file: &str,
         number: usize,
         plan: &CanaryPlan<'_>,
-    ) -> Result<CanaryResult> {
+    ) -> Result<CanaryRun> {
         let token = fresh_token()?;
         let planted = Planted::plant(self, canary, file, &token, plan.on_step)?;
-        let folder = self.iteration_dir(plan.iteration);
-        crate::paths::private_dir(&folder)?;
+        let folder = self.make_iteration_dir(plan.iteration)?;
         let label = if canary.runner.is_empty() { &canary.check } else { &canary.runner };
         let label = format!("canary: {label}");
-        let limit = Duration::from_secs(self.gates.check_timeout.max(1));
         // Python would keep a compiled copy of the test.
         let mut env = (*self.env).clone();
         env.insert("PYTHONDONTWRITEBYTECODE".into(), "1".into());
@@ -219,19 +196,10 @@ impl LoopRun {
                 (plan.on_step)(Step::Started(&label));
             }
         };
-        let checks = CheckPlan {
-            commands: std::slice::from_ref(&canary.check),
-            cwd: &self.cwd,
-            env: &env,
-            limit,
-            until: plan.until,
-            jobs: 1,
-            folder: &folder,
-            stem: STEM,
-            kept: KEPT_OUTPUT_BYTES,
-            on_step: &on_step,
-            sandbox: self.check_sandbox(),
-        };
+        let command = std::slice::from_ref(&canary.check);
+        let checks = self.check_plan(command, &folder, plan.until, &on_step);
+        let checks = CheckPlan { env: &env, stem: STEM, jobs: 1, ..checks };
+        let limit = checks.limit;
         let result = checks.run().await?.pop().ok_or_else(|| Error::system("no result", &canary.check))?;
         (plan.on_step)(Step::Reached("canary_run"));
         planted.remove(plan.on_step)?;
@@ -241,7 +209,7 @@ impl LoopRun {
         let (text, is_shortened) = inventory::output(&output);
         let shown = CheckResult { name: label, passed: !result.passed, ..result.clone() };
         (plan.on_step)(Step::Ended(&shown));
-        Ok(CanaryResult {
+        Ok(CanaryRun {
             has_token: text.contains(&token),
             tests: count_all(plan.uses, &canary.check, &text, is_shortened),
             timed_out: !result.passed && !result.cut && result.seconds >= limit.as_secs_f64(),

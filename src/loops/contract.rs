@@ -19,19 +19,16 @@ impl LoopRun {
         let last = self.last_worked(iteration);
         let verdict = last.as_ref().and_then(|last| last.verdict.as_ref());
         let checks: &[CheckResult] = verdict.map_or(&base.checks, |verdict| &verdict.checks);
-        let failed: Vec<Failed<'_>> = checks
-            .iter()
-            .filter(|check| !check.passed)
-            .map(|check| Failed { check: &check.name, output: &check.output })
-            .collect();
+        let failed = checks.iter().filter(|check| !check.passed);
+        let failed = failed.map(|check| Failed { check: &check.name, output: &check.output });
         let failed_apart = verdict.map(failed_apart).unwrap_or_default();
         let apart = failed_apart.iter().map(|(check, output)| Failed { check, output });
-        let failed: Vec<Failed<'_>> = failed.into_iter().chain(apart).collect();
+        let failed: Vec<Failed<'_>> = failed.chain(apart).collect();
         let remarks = verdict.map(Verdict::other_remarks).unwrap_or_default();
         let to = last.as_ref().and_then(|last| last.commit.as_ref()).or(base.commit.as_ref());
         let diff = match (base.head.as_ref().or(base.commit.as_ref()), to) {
             (Some(from), Some(to)) => {
-                Some(git::diff(&self.cwd, from, to).await.unwrap_or_else(|e| e.to_string()))
+                Some(git::diff(&self.cwd, &[], from, to).await.unwrap_or_else(|e| e.to_string()))
             }
             _ => None,
         };

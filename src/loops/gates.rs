@@ -27,7 +27,6 @@ use crate::git;
 /// seen quickly.
 pub(super) const FINAL_CHECK_TIME: Duration = Duration::from_secs(5);
 
-/// The state of the work at one time.
 pub(super) struct Before {
     /// The checks that failed and must pass.
     pub(super) fails: Vec<String>,

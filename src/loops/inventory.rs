@@ -18,7 +18,6 @@ use crate::checks::KEPT_OUTPUT_BYTES;
 use crate::error::{Error, ErrorCode, Result};
 use crate::files::read_bounded;
 
-/// The largest report that is read.
 const MAX_REPORT_BYTES: u64 = 64 << 20;
 
 /// The remark on a report that the check did not write.
@@ -59,7 +58,6 @@ fn stamp(path: &Path) -> Option<(u64, i64, i64, u64)> {
 }
 
 impl LoopRun {
-    /// The state of the reports before the checks.
     pub(super) fn report_stamps(&self) -> Stamps {
         report_files(self).into_iter().filter_map(|path| Some((path.clone(), stamp(&path)?))).collect()
     }

@@ -30,7 +30,6 @@ pub(crate) fn check(cwd: &Path, root: &Path) -> Result<()> {
     Err(Error::invalid(message).hint("use another directory, or --worktree"))
 }
 
-/// Starts a new file.
 pub(super) async fn begin(loop_run: &LoopRun) -> Result<()> {
     check(&loop_run.cwd, &loop_run.root)?;
     loop_run.exclude(PROGRESS_FILE).await?;
@@ -65,8 +64,7 @@ impl LoopRun {
     /// The text up to and including an iteration.
     pub(super) fn progress(&self, up_to: u32) -> String {
         let entries = (1..=up_to).filter_map(|n| self.read_iteration(n));
-        let parts: Vec<String> = entries.filter_map(|it| part(&it)).collect();
-        if parts.is_empty() { String::new() } else { parts.join("\n") }
+        entries.filter_map(|it| part(&it)).collect::<Vec<_>>().join("\n")
     }
 
     pub(super) fn write_progress(&self, up_to: u32) -> Result<()> {

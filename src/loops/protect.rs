@@ -28,6 +28,7 @@ mod tree;
 
 pub(super) use config::tests;
 use hashing::Hashes;
+pub(super) use hashing::hash;
 pub(crate) use programs::is_program;
 pub(super) use tree::globs;
 use tree::{IgnoreRules, bare, within};
@@ -83,9 +84,6 @@ pub(crate) fn check_tests(root: &Path, gates: &Gates) -> Result<()> {
 }
 
 /// Stops watching what the checks wrote since [`begin`]. Call it before any agent works.
-///
-/// # Errors
-/// As [`begin`].
 pub(super) async fn leave_out_written(loop_run: &LoopRun, base: &mut Base) -> Result<()> {
     let now = hashes(loop_run, base).await?;
     base.leave_out_written(&now);
@@ -95,20 +93,9 @@ pub(super) async fn leave_out_written(loop_run: &LoopRun, base: &mut Base) -> Re
 /// The watched files and their hashes. The names are relative to the worker's directory if the files are in it; a part
 /// of a file stands in brackets after its name. Empty if changes are allowed. A script that the baseline does not
 /// contain is part of the work.
-///
-/// # Errors
-/// As [`begin`].
 pub(super) async fn hashes(loop_run: &LoopRun, base: &Base) -> Result<BTreeMap<String, String>> {
     let (loop_run, base) = (loop_run.clone(), base.clone());
-    blocking(move || hashes_now(&loop_run, &base)).await
-}
-
-/// As [`hashes`], blocking.
-///
-/// # Errors
-/// As [`hashes`].
-pub(super) fn hashes_now(loop_run: &LoopRun, base: &Base) -> Result<BTreeMap<String, String>> {
-    hash_all(loop_run, base, None)
+    blocking(move || hash_all(&loop_run, &base, None)).await
 }
 
 /// The dependency folders that changed since the baseline.
@@ -125,9 +112,10 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
     work.await.map_err(|e| Error::system("cannot read the watched files", e))?
 }
 
-/// `tracked` is set while the baseline is taken: the files that git tracks are then watched although they are in a
-/// cache or git ignores them. A file that `--protect` names without a wildcard is always watched.
-fn hash_all(
+/// As [`hashes`], blocking. `tracked` is set while the baseline is taken: the files that git tracks are then watched
+/// although they are in a cache or git ignores them. A file that `--protect` names without a wildcard is always
+/// watched.
+pub(super) fn hash_all(
     loop_run: &LoopRun,
     base: &Base,
     tracked: Option<&BTreeSet<String>>,
@@ -208,15 +196,6 @@ pub(super) fn warnings(loop_run: &LoopRun, base: &Base) -> Result<Vec<String>> {
     Ok(warnings)
 }
 
-/// The hash of a whole watched file.
-///
-/// # Errors
-/// When the file cannot be read.
-pub(super) fn hash(path: &Path) -> std::io::Result<String> {
-    hashing::hash(path)
-}
-
-/// Refuses invalid globs.
 pub(crate) fn check(texts: &[String]) -> Result<()> {
     for text in texts {
         let cure = "for example --protect 'tests/**/*.py'; ** matches subdirectories";

@@ -51,9 +51,6 @@ pub(super) struct Room {
 impl Room {
     /// Makes a room from a snapshot of the tree that holds `cwd`. `folder` is the loop's, `settings` are those of the
     /// baseline: an agent could add a filter that changes the files.
-    ///
-    /// # Errors
-    /// When the checkout fails.
     pub(super) async fn make(
         folder: &Path,
         cwd: &Path,
@@ -81,9 +78,6 @@ impl Room {
     }
 
     /// Links the dependency folders that the snapshot does not have.
-    ///
-    /// # Errors
-    /// When a link cannot be made.
     pub(super) async fn link_dependencies(&self) -> Result<()> {
         let (origin, top) = (self.origins[0].clone(), self.top.clone());
         blocking("cannot link the dependency folders", move || link_all(&origin, &top)).await
@@ -101,9 +95,6 @@ impl Room {
 
     /// Makes watched files in the room those of the agent's tree `cwd`, which were found to be as approved, and watches
     /// them. `protected` has the paths and hashes of a baseline.
-    ///
-    /// # Errors
-    /// When a file cannot be copied.
     pub(super) async fn lay_watched(
         &mut self,
         cwd: &Path,
@@ -129,9 +120,6 @@ impl Room {
     }
 
     /// Lays the files of a directory over the worker's directory, and watches them.
-    ///
-    /// # Errors
-    /// When a file cannot be copied.
     pub(super) async fn lay_over(&mut self, from: &Path) -> Result<()> {
         let (from, to) = (from.to_owned(), self.cwd.clone());
         let laid = blocking("cannot copy the hidden files", move || {
@@ -152,7 +140,6 @@ impl Room {
         Ok(())
     }
 
-    /// The watched files in the room that changed.
     pub(super) async fn changed(&self) -> Result<Vec<String>> {
         let (cwd, watched) = (self.cwd.clone(), self.watched.clone());
         blocking("cannot read the watched files", move || {
@@ -166,9 +153,6 @@ impl Room {
 
     /// Replaces the files that `is_meant` selects by their versions in the commit `old`; `new` is the room's. Paths
     /// are relative to the worker's directory. Returns how many files differ.
-    ///
-    /// # Errors
-    /// git's.
     pub(super) async fn put_back(
         &self,
         (old, new): (&str, &str),
@@ -201,7 +185,6 @@ impl Room {
         env.iter().map(|(key, value)| (key.clone(), moved(value))).collect()
     }
 
-    /// Removes the room.
     pub(super) async fn remove(mut self) {
         let container = std::mem::take(&mut self.container);
         drop(tokio::task::spawn_blocking(move || remove_room(&container)).await);

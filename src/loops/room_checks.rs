@@ -3,7 +3,6 @@
 //! [`super::proofs`] decides which checks run, and what their results prove.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use swarm_state::gates::{CheckResult, TIME_OVER};
 use swarm_state::ledger::Base;
@@ -12,7 +11,7 @@ use tokio::time::Instant;
 
 use super::room::Room;
 use super::run::LoopRun;
-use crate::checks::{CheckPlan, CheckSandbox, KEPT_OUTPUT_BYTES, OnCheckStep, Step};
+use crate::checks::{CheckPlan, CheckSandbox, OnCheckStep, Step};
 use crate::error::{Error, Result};
 
 /// The beginning of the names of files for the held-out checks.
@@ -42,10 +41,8 @@ impl From<Error> for NotRun {
     }
 }
 
-/// The results of checks in a room.
 pub(super) struct RoomResults {
     pub(super) checks: Vec<CheckResult>,
-    /// Watched files that the checks changed.
     pub(super) changed: Vec<String>,
     /// A linked folder that refers to the agent's tree.
     pub(super) leak: Option<String>,
@@ -147,25 +144,18 @@ impl RoomTrial<'_> {
             }
             Step::Reached(_) => {}
         };
-        let folder = loop_run.iteration_dir(self.iteration);
-        crate::paths::private_dir(&folder)?;
+        let folder = loop_run.make_iteration_dir(self.iteration)?;
         let origin = room.origins.first().map(PathBuf::as_path);
         let sandbox = loop_run.sandbox.as_deref().map(|sandbox| match stem.starts_with(HELD_OUT) {
             true => sandbox.for_held_out(commands),
             false => sandbox.clone(),
         });
         let plan = CheckPlan {
-            commands: &moved,
             cwd: &room.cwd,
             env: &room.environment(&loop_run.env),
-            limit: Duration::from_secs(loop_run.gates.check_timeout.max(1)),
-            until: self.until,
-            kept: KEPT_OUTPUT_BYTES,
-            jobs: usize::try_from(loop_run.gates.check_jobs).unwrap_or(1),
-            folder: &folder,
             stem,
-            on_step: &told,
             sandbox: sandbox.as_ref().map(|sandbox| CheckSandbox { sandbox, tree: Some(&room.top), origin }),
+            ..loop_run.check_plan(&moved, &folder, self.until, &told)
         };
         let mut results = plan.run().await?;
         for (result, command) in results.iter_mut().zip(commands) {

@@ -17,7 +17,7 @@ use swarm_state::profiles::Profile;
 use swarm_state::transcript::Account;
 use tokio::time::{Instant, sleep_until};
 
-use crate::checks::CheckSandbox;
+use crate::checks::{CheckPlan, CheckSandbox, KEPT_OUTPUT_BYTES, OnCheckStep};
 use crate::error::{Error, Result};
 use crate::sandbox::WorkerSandbox;
 use crate::sandbox::tree_files::TreeFiles;
@@ -33,7 +33,6 @@ pub(super) const SNAPSHOT_GRACE: Duration = Duration::from_secs(10);
 /// The fixed settings of one loop.
 #[derive(Clone, Debug)]
 pub(crate) struct LoopRun {
-    /// The worker's name.
     pub name: String,
     /// Distinguishes all loops of that name; part of a git ref.
     pub id: String,
@@ -45,13 +44,9 @@ pub(crate) struct LoopRun {
     pub root: PathBuf,
     /// The directory of the agent and of the checks.
     pub cwd: PathBuf,
-    /// The environment of checks.
     pub env: Arc<BTreeMap<String, String>>,
-    /// The sandbox of the checks.
     pub sandbox: Option<Arc<WorkerSandbox>>,
-    /// The gates.
     pub gates: Gates,
-    /// The agent's profile.
     pub profile: Profile,
     /// The command prints the agent's answer as text, so JSON on its screen is not a result of the CLI.
     pub shows_text: bool,
@@ -64,13 +59,10 @@ pub(crate) struct LoopRun {
 pub(crate) struct Finished<'a> {
     /// The iteration, from 1.
     pub iteration: u32,
-    /// The run.
     pub run: u64,
-    /// When it started.
     pub started: Option<DateTime<FixedOffset>>,
     /// When its agent had ended.
     pub ended: DateTime<FixedOffset>,
-    /// How it ended.
     pub exit: Exit,
     /// Why it ended, from the engine.
     pub end: Option<Ended>,
@@ -123,6 +115,13 @@ impl LoopRun {
         self.folder.join("iterations").join(format!("{iteration:04}"))
     }
 
+    /// As [`LoopRun::iteration_dir`], and makes the folder.
+    pub(super) fn make_iteration_dir(&self, iteration: u32) -> Result<PathBuf> {
+        let folder = self.iteration_dir(iteration);
+        crate::paths::private_dir(&folder)?;
+        Ok(folder)
+    }
+
     /// Whether agent and checks run in a Docker sandbox, of which swarm sees only the files.
     pub(super) fn is_in_docker(&self) -> bool {
         self.sandbox.as_ref().is_some_and(|sandbox| sandbox.docker.is_some())
@@ -133,9 +132,31 @@ impl LoopRun {
         TreeFiles::new(self.sandbox.as_ref().and_then(|sandbox| sandbox.docker.clone()))
     }
 
-    /// The sandbox of checks in the agent's tree.
-    pub(super) fn check_sandbox(&self) -> Option<CheckSandbox<'_>> {
+    fn check_sandbox(&self) -> Option<CheckSandbox<'_>> {
         self.sandbox.as_deref().map(|sandbox| CheckSandbox { sandbox, tree: None, origin: None })
+    }
+
+    /// The plan for commands in the agent's tree whose output goes into `folder`.
+    pub(super) fn check_plan<'a>(
+        &'a self,
+        commands: &'a [String],
+        folder: &'a Path,
+        until: Option<Instant>,
+        on_step: OnCheckStep<'a>,
+    ) -> CheckPlan<'a> {
+        CheckPlan {
+            commands,
+            cwd: &self.cwd,
+            env: &self.env,
+            limit: Duration::from_secs(self.gates.check_timeout.max(1)),
+            until,
+            kept: KEPT_OUTPUT_BYTES,
+            jobs: usize::try_from(self.gates.check_jobs).unwrap_or(1),
+            folder,
+            stem: "check",
+            on_step,
+            sandbox: self.check_sandbox(),
+        }
     }
 
     /// The result of an iteration; `None` if it has not ended or does not exist.
@@ -158,7 +179,6 @@ impl LoopRun {
         (1..iteration).rev().filter_map(|n| self.read_iteration(n)).find(|it| !it.no_agent)
     }
 
-    /// The ref of an iteration's snapshot.
     pub(crate) fn reference(&self, iteration: u32) -> String {
         format!("refs/swarm/{}/{}/{iteration}", self.name, self.id)
     }
@@ -168,10 +188,6 @@ impl LoopRun {
         read_base(&self.key, &self.name, &self.folder).filter(|base| base.id == self.id)
     }
 
-    /// Writes the baseline.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub(super) fn write_base(&self, base: &ledger::Base) -> Result<()> {
         write_signed(&self.key, Purpose::Baseline(&self.name), &self.folder.join(BASELINE_FILE), base)
     }
@@ -183,10 +199,6 @@ impl LoopRun {
         read.map(|last| last.reports).unwrap_or_default()
     }
 
-    /// Writes the reports of tests of an iteration.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub(super) fn write_reports(&self, reports: Vec<KnownReport>) -> Result<()> {
         let purpose = Purpose::Reports(&self.name, &self.id);
         write_signed(&self.key, purpose, &self.folder.join(REPORTS_FILE), &LastReports { reports })
@@ -198,7 +210,6 @@ pub(crate) fn read_base(key: &SigningKey, name: &str, folder: &Path) -> Option<l
     read_signed(key, Purpose::Baseline(name), &folder.join(BASELINE_FILE))
 }
 
-/// The baseline in the loop's folder.
 pub(crate) const BASELINE_FILE: &str = "base.json";
 
 /// The text for the agent in an iteration's folder.

@@ -16,10 +16,8 @@ use crate::error::Result;
 use crate::git;
 use crate::signed::Purpose;
 
-/// The largest index that is kept.
 const MAX_INDEX_BYTES: u64 = 256 << 20;
 
-/// The signed hash of the index.
 #[derive(Deserialize, Serialize)]
 struct IndexSeal {
     sha256: String,
@@ -27,25 +25,23 @@ struct IndexSeal {
 
 impl LoopRun {
     /// Stores the tree as a commit under the iteration's ref.
-    ///
-    /// # Errors
-    /// git's message.
     pub(super) async fn snapshot(&self, iteration: u32) -> Result<Option<git::TreeSnapshot>> {
         let message = match iteration {
             0 => format!("{}: before the first iteration", self.name),
             n => format!("{}: after iteration {n}", self.name),
         };
+        self.store_tree(&self.reference(iteration), &message).await
+    }
+
+    async fn store_tree(&self, reference: &str, message: &str) -> Result<Option<git::TreeSnapshot>> {
         self.check_index();
-        let taken = git::snapshot(&self.cwd, &self.reference(iteration), &self.index(), &message).await;
+        let taken = git::snapshot(&self.cwd, reference, &self.index(), message).await;
         self.seal_index();
         taken
     }
 
     /// Stores the tree that an interrupted run of this iteration left, before the iteration is repeated. Returns the
     /// ref; `None` if no agent was interrupted, or it left the files as they were.
-    ///
-    /// # Errors
-    /// git's message.
     pub(crate) async fn keep_interrupted(&self, base: &Base, iteration: u32) -> Result<Option<String>> {
         let was_started = self.iteration_dir(iteration).join(CONTRACT_FILE).exists();
         if !was_started || self.read_iteration(iteration).is_some() {
@@ -60,10 +56,7 @@ impl LoopRun {
         }
         let reference = format!("{}{}", self.reference(iteration), git::INTERRUPTED);
         let message = format!("{}: interrupted in iteration {iteration}", self.name);
-        self.check_index();
-        let taken = git::snapshot(&self.cwd, &reference, &self.index(), &message).await;
-        self.seal_index();
-        Ok(taken?.map(|_| reference))
+        Ok(self.store_tree(&reference, &message).await?.map(|_| reference))
     }
 
     /// The tree that a snapshot would have now. `None` if git cannot make it.

@@ -276,9 +276,6 @@ impl LoopRun {
     }
 
     /// Writes down that an iteration had no agent, and why, so that reports show it.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub(crate) fn write_unstarted(
         &self,
         (iteration, run): (u32, u64),
@@ -327,7 +324,6 @@ fn last_lines(output: &str) -> Vec<String> {
     lines
 }
 
-/// Resolves when the flag is set.
 pub(crate) async fn set(mark: &AtomicBool) {
     while !mark.load(Ordering::Relaxed) {
         sleep(HURRY_POLL_INTERVAL).await;

@@ -15,26 +15,15 @@ pub struct Proc {
     pub comm: String,
 }
 
-#[cfg(target_os = "linux")]
-impl From<procfs::process::Stat> for Proc {
-    fn from(stat: procfs::process::Stat) -> Self {
-        let procfs::process::Stat { pid, ppid, starttime: start_time, comm, .. } = stat;
-        Self { pid, ppid, start_time, comm }
-    }
-}
-
 /// The initial environment of a process, line by line.
 pub fn environment(pid: i32) -> Vec<Vec<u8>> {
-    let text =
-        if cfg!(target_os = "linux") { std::fs::read(format!("/proc/{pid}/environ")) } else { Ok(vec![]) };
-    text.unwrap_or_default().split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+    let text = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    text.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
 }
 
 /// The initial arguments of a process, the program first.
 pub fn arguments(pid: i32) -> Vec<Vec<u8>> {
-    let text =
-        if cfg!(target_os = "linux") { std::fs::read(format!("/proc/{pid}/cmdline")) } else { Ok(vec![]) };
-    let text = text.unwrap_or_default();
+    let text = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     text.strip_suffix(b"\0").unwrap_or(&text).split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
 }
 

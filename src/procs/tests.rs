@@ -26,10 +26,10 @@ fn family(script: &str) -> Guard {
 }
 
 fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let until = std::time::Instant::now() + Duration::from_secs(20);
     while !done() {
         assert!(std::time::Instant::now() < until, "waited in vain: {what}");
-        std::thread::park_timeout(std::time::Duration::from_millis(5));
+        std::thread::park_timeout(Duration::from_millis(5));
     }
 }
 
@@ -55,11 +55,11 @@ fn a_pid_that_was_reused_is_not_hit() {
     let family = family("echo; exec sleep 1000");
     let pid = family.0.id() as i32;
     let real = Proc { pid, ppid: 0, start_time: start_time(pid).unwrap(), comm: "sh".into() };
-    assert!(!linux::send(&Proc { start_time: real.start_time + 1, ..real.clone() }, Signal::SIGKILL));
+    assert!(!signal_same(real.pid, real.start_time + 1, Signal::SIGKILL));
     assert!(is_alive(pid));
-    assert!(!linux::send(&Proc { pid: 1, ..real.clone() }, Signal::SIGCONT));
-    assert!(!linux::send(&Proc { pid: Pid::this().as_raw(), ..real.clone() }, Signal::SIGCONT));
-    assert!(linux::send(&real, Signal::SIGKILL));
+    assert!(!signal_same(1, real.start_time, Signal::SIGCONT));
+    assert!(!signal_same(Pid::this().as_raw(), real.start_time, Signal::SIGCONT));
+    assert!(signal_same(real.pid, real.start_time, Signal::SIGKILL));
     wait_until("it is dead", || !is_alive(pid));
     assert!(signal_tree(1, Signal::SIGCONT).is_empty() && signal_tree(-1, Signal::SIGCONT).is_empty());
 }
@@ -76,7 +76,7 @@ fn who_is_asked_to_end_may_start_what_it_needs_for_that() {
         let family = family(&script);
         let root = family.0.id() as i32;
         wait_until("all are there", || tree(root).iter().any(|proc| proc.comm == "sleep"));
-        assert!(tree(root).iter().all(|proc| proc.start_time <= linux::now().unwrap()));
+        assert!(tree(root).iter().all(|proc| proc.start_time <= system::now().unwrap()));
         signal_tree(root, Signal::SIGTERM);
         wait_until("they have ended", || tree(root).is_empty());
         assert!(saved.is_dir(), "the agent was ended in the middle of its end");
@@ -95,10 +95,10 @@ fn work_is_counted() {
 async fn the_end_of_a_process_is_waited_for() {
     let mut family = family("echo; exec sleep 1000");
     let pid = family.0.id() as i32;
-    let early = tokio::time::timeout(std::time::Duration::from_millis(20), wait_gone(pid)).await;
+    let early = tokio::time::timeout(Duration::from_millis(20), wait_gone(pid)).await;
     assert!(early.is_err(), "it still lives");
     family.0.kill().unwrap();
-    tokio::time::timeout(std::time::Duration::from_secs(20), wait_gone(pid)).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(20), wait_gone(pid)).await.unwrap();
     family.0.wait().unwrap();
     wait_gone(pid).await;
     wait_gone(0).await;
@@ -109,9 +109,9 @@ async fn the_end_of_a_process_is_waited_for() {
 fn a_root_that_ended_is_known_by_its_session() {
     let stat = |pid: i32, ppid, sid| {
         let line = format!("{pid} (a) b) S {ppid} 0 {sid}{}", " 0".repeat(46));
-        procfs::process::Stat::from_read(line.as_bytes()).unwrap()
+        Stat::from_read(line.as_bytes()).unwrap()
     };
     let all = vec![stat(1, 0, 1), stat(60, 1, 60), stat(51, 1, 50), stat(70, 51, 70), stat(71, 1, 70)];
-    let picked: Vec<i32> = linux::pick(50, all).iter().map(|stat| stat.pid).collect();
+    let picked: Vec<i32> = pick(50, all).iter().map(|stat| stat.pid).collect();
     assert_eq!(picked, [51, 70, 71]);
 }

@@ -82,7 +82,6 @@ impl RalphConfig {
             .map_err(Error::of_gates)
     }
 
-    /// The budgets.
     pub(super) fn budgets(&self) -> Budgets {
         let max_cost = self.max_cost.map(|dollars| (dollars * 1e6).round() as u64);
         Budgets { max_time: self.max_time, max_cost, ..Budgets::default() }

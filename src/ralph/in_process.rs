@@ -20,22 +20,18 @@ use super::agent::{Agent, AgentContext, AgentState, CONTRACT_FILE};
 use super::config::RalphConfig;
 use super::result::{CheckResult, LoopIteration, RalphLoopResult};
 use super::runtime::block_on;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::loops::{Finished, LoopRun};
 use crate::store::{read_bounded, write_unsynced};
 
-/// The largest task file.
 const MAX_SPEC_BYTES: u64 = 16 << 20;
 
 /// The clock of a loop; tests have their own.
 pub(super) trait Clock: Send {
-    /// The current time.
     fn now(&self) -> Now;
-    /// Waits.
     fn wait(&mut self, how_long: Duration);
 }
 
-/// The real clock.
 pub(super) struct SystemClock(std::time::Instant);
 
 impl SystemClock {
@@ -54,7 +50,6 @@ impl Clock for SystemClock {
     }
 }
 
-/// A running loop.
 pub(super) struct InProcessLoop<'a, F> {
     config: &'a RalphConfig,
     loop_run: &'a LoopRun,
@@ -87,7 +82,6 @@ where
         Self { config, loop_run, agent_factory, clock, worker, events, last, errors: BTreeMap::new() }
     }
 
-    /// Runs to the end.
     pub(super) fn run(mut self) -> Result<RalphLoopResult> {
         loop {
             while let Some(event) = self.events.pop_front() {
@@ -100,7 +94,7 @@ where
                 return Ok(self.result(end));
             }
             let Some(at) = self.worker.deadline() else {
-                return Err(Error::new(ErrorCode::Internal, "the loop waits for nothing"));
+                return Err(Error::internal("the loop waits for nothing"));
             };
             self.clock.wait(at.saturating_sub(self.clock.now().mono));
             self.events.push_back(Event::Tick);
@@ -187,22 +181,15 @@ where
     fn judge(&mut self, run: Run) -> Result<()> {
         let (exit, state) = std::mem::replace(&mut self.last, (Exit::Unknown, AgentState::default()));
         let ralph = self.worker.ralph();
+        let number = ralph.map_or(0, |l| l.iteration);
         let finished = Finished {
-            iteration: ralph.map_or(0, |l| l.iteration),
             run: run.0,
             started: ralph.and_then(|l| l.iteration_started),
-            ended: self.clock.now().wall,
             exit,
             end: self.worker.ended(),
             output: &state.output,
-            done_pattern: None,
-            pattern: None,
-            session: None,
-            transcript: None,
-            api_error: None,
-            until: self.until(),
-            never_started: None,
             account: Some(state.account()),
+            ..Finished::without_agent(number, self.clock.now().wall, self.until())
         };
         // Nothing can kill this loop from outside.
         let never = AtomicBool::new(false);

@@ -68,9 +68,6 @@ fn process(place: &Place, host: &RemoteHost, more: &[&str], command: &str) -> Re
 /// Starts a command of swarm on the host, with its input and output for this process.
 ///
 /// The process has a group of its own, so that Ctrl-C ends only this command. It ends when its input is closed.
-///
-/// # Errors
-/// When ssh cannot be started.
 pub(crate) fn start(
     place: &Place,
     host: &RemoteHost,
@@ -80,9 +77,6 @@ pub(crate) fn start(
 }
 
 /// Starts a process with its input and output for this one.
-///
-/// # Errors
-/// When it cannot be started.
 pub(crate) fn start_process(command: std::process::Command) -> Result<(SshProcess, ChildStdin, ChildStdout)> {
     let program = command.get_program().to_string_lossy().into_owned();
     let mut ssh = Command::from(command);
@@ -211,9 +205,6 @@ pub(crate) async fn output(place: &Place, host: &RemoteHost, command: &str) -> R
 }
 
 /// As [`output`], with `input` for the command, which runs once. The whole takes at most `limit`.
-///
-/// # Errors
-/// As [`output`].
 pub(crate) async fn output_of(
     place: &Place,
     host: &RemoteHost,
@@ -254,9 +245,6 @@ async fn run_once(
 }
 
 /// Runs a command of swarm on the host, on this terminal, and returns its exit status.
-///
-/// # Errors
-/// When ssh cannot be started.
 pub(crate) async fn run_on_terminal(
     place: &Place,
     host: &RemoteHost,

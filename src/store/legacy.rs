@@ -27,7 +27,6 @@ impl Over {
     }
 }
 
-/// The file with these entries.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct OverFile {
     over: Vec<Over>,

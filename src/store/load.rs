@@ -9,7 +9,7 @@ use swarm_state::model::WorkerName;
 use swarm_state::notice::PauseBy;
 
 use super::{Problem, Store, create, entries, failed, file_name, read, set_aside, sync_dir, write_atomic};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::signed::Purpose;
 
 /// Marks that are kept as empty files while the record cannot be written.
@@ -33,7 +33,6 @@ impl Mark {
         Self::Paused(PauseBy::StoryStuck),
     ];
 
-    /// The suffix of its file.
     fn word(self) -> &'static str {
         match self {
             Self::Killed => "killed",
@@ -110,8 +109,7 @@ impl Store {
     /// Writes a record.
     ///
     /// # Errors
-    /// [`ErrorCode::Conflict`] for a reserved name; [`ErrorCode::System`] if the record cannot be written. The
-    /// earlier record is then unchanged.
+    /// For a reserved name, or when the record cannot be written. The earlier record is then unchanged.
     pub fn save(&self, record: &Record) -> Result<()> {
         let path = self.writable(&record.name)?;
         let bytes = record.to_bytes().map_err(|e| failed("write", &path, e))?;
@@ -152,9 +150,6 @@ impl Store {
 
     /// Removes the record of a finished worker, if it exists. If the predecessor listed a worker of that name, that
     /// entry is finished too and stays hidden.
-    ///
-    /// # Errors
-    /// As [`Store::save`].
     pub fn remove(&self, name: &WorkerName) -> Result<()> {
         self.writable(name)?;
         self.dismiss_legacy(name)?;
@@ -162,9 +157,6 @@ impl Store {
     }
 
     /// Removes the record of a worker that never started. Everything is as it was before the spawn.
-    ///
-    /// # Errors
-    /// As [`Store::save`].
     pub fn take_back(&self, name: &WorkerName) -> Result<()> {
         let path = self.writable(name)?;
         self.remove_marks(name);
@@ -180,7 +172,7 @@ impl Store {
         let path = self.paths.worker_file(name);
         if self.is_reserved(name) {
             let text = format!("'{}' cannot be read and must not be overwritten", path.display());
-            return Err(Error::new(ErrorCode::Conflict, text)
+            return Err(Error::conflict(text)
                 .hint("move the file away and run 'swarm daemon restart', or use another name"));
         }
         Ok(path)
@@ -189,7 +181,7 @@ impl Store {
 
 impl Problem {
     /// Makes a problem that does not reserve its name.
-    pub(super) fn of(name: Option<&WorkerName>, message: String) -> Self {
+    pub(crate) fn of(name: Option<&WorkerName>, message: String) -> Self {
         Self { message, name: name.cloned(), reserved: false }
     }
 }

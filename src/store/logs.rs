@@ -11,7 +11,7 @@ use std::path::Path;
 use swarm_state::model::WorkerName;
 
 use super::rotate::rotated;
-use super::{Store, entries, failed, file_name};
+use super::{Store, entries, failed, file_name, removed};
 use crate::error::Result;
 use crate::paths::private_dir;
 
@@ -45,9 +45,6 @@ impl Store {
     }
 
     /// The last lines of a loop's log, read from at most `max_bytes` of it; empty if there is none.
-    ///
-    /// # Errors
-    /// When the log exists and cannot be read.
     pub fn read_iteration_log(&self, name: &WorkerName, lines: usize, max_bytes: u64) -> Result<LogTail> {
         let path = self.paths.iterations_log(name);
         tail(&path, lines, max_bytes).map_err(|e| failed("read", &path, e))
@@ -81,9 +78,6 @@ impl Store {
 
     /// The last lines of a worker's output, across a rotation, read from at most `max_bytes` of its log; empty if
     /// there is none.
-    ///
-    /// # Errors
-    /// When the log exists and cannot be read.
     pub fn read_worker_log_tail(&self, name: &WorkerName, lines: usize, max_bytes: u64) -> Result<LogTail> {
         let path = self.paths.worker_log(name);
         let new = tail(&path, lines, max_bytes).map_err(|e| failed("read", &path, e))?;
@@ -101,9 +95,6 @@ impl Store {
     }
 
     /// The number of lines in both files of a worker's log. Reads them whole, in chunks.
-    ///
-    /// # Errors
-    /// When a file exists and cannot be read.
     pub fn count_worker_log_lines(&self, name: &WorkerName) -> Result<u64> {
         let path = self.paths.worker_log(name);
         let mut total = 0;
@@ -114,9 +105,6 @@ impl Store {
     }
 
     /// The last lines of one iteration's output, read from at most `max_bytes` of it; `None` if none is stored.
-    ///
-    /// # Errors
-    /// When it exists and cannot be read.
     pub fn read_iteration_output(
         &self,
         name: &WorkerName,
@@ -144,20 +132,12 @@ impl Store {
     }
 
     /// Removes a worker's log, its rotated log and its recorded output, if they exist.
-    ///
-    /// # Errors
-    /// When a file cannot be removed.
     pub fn remove_worker_log(&self, name: &WorkerName) -> Result<()> {
         self.check_owner()?;
         let path = self.paths.worker_log(name);
         let record = self.paths.record_file(name);
         for path in [rotated(&path), path, rotated(&record), record] {
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(failed("remove", &path, error));
-                }
-                Ok(()) | Err(_) => {}
-            }
+            removed(fs::remove_file(&path)).map_err(|e| failed("remove", &path, e))?;
         }
         Ok(())
     }

@@ -55,9 +55,6 @@ pub enum RalphRead {
 
 impl Store {
     /// Reads a loop's state under its lock.
-    ///
-    /// # Errors
-    /// When the directory cannot be locked.
     pub fn read_ralph(&self, name: &WorkerName) -> Result<RalphRead> {
         if !self.paths.ralph_dir(name).is_dir() {
             return Ok(RalphRead::Absent);
@@ -87,7 +84,7 @@ impl Store {
                 file.extra = on_disk.extra;
             }
             RalphRead::Bad(problem) if problem.reserved => {
-                return Err(Error::new(ErrorCode::Conflict, problem.message).hint(RESERVED_HINT));
+                return Err(Error::conflict(problem.message).hint(RESERVED_HINT));
             }
             RalphRead::Bad(problem) => self.note(problem),
         }
@@ -116,7 +113,7 @@ impl Store {
         self.check_owner()?;
         let plain = !file_name.is_empty() && !file_name.starts_with('.') && !file_name.contains(['/', '\0']);
         if !plain {
-            return Err(Error::new(ErrorCode::Internal, format!("{file_name:?} is not a file name")));
+            return Err(Error::internal(format!("{file_name:?} is not a file name")));
         }
         let dir = self.paths.iteration_dir(name, iteration);
         private_dir(&dir)?;
@@ -125,9 +122,6 @@ impl Store {
     }
 
     /// Writes the task of a new loop that was given as text.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub fn write_task(&self, name: &WorkerName, task: &str) -> Result<()> {
         self.check_owner()?;
         let dir = self.paths.ralph_dir(name);
@@ -148,9 +142,6 @@ impl Store {
 
     /// Archives a loop's directory as `NAME.N`, with a number above all existing ones. Does
     /// nothing if there is no such loop.
-    ///
-    /// # Errors
-    /// When the directory cannot be renamed.
     pub fn archive_ralph(&self, name: &WorkerName) -> Result<()> {
         self.check_owner()?;
         let dir = self.paths.ralph_dir(name);
@@ -168,9 +159,6 @@ impl Store {
 
     /// Removes the directory of a loop whose daemon died while it wrote the first files: no record names the loop,
     /// and the directory holds only its task and first state.
-    ///
-    /// # Errors
-    /// When the directory cannot be removed.
     pub fn remove_unborn(&self, name: &WorkerName) -> Result<()> {
         let dir = self.paths.ralph_dir(name);
         let of_birth = |path: &PathBuf| ["state.json", "task.md"].contains(&file_name(path));

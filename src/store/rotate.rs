@@ -54,19 +54,18 @@ pub fn record(mut input: impl Read, path: &Path, limit: u64) {
 #[derive(Clone, Debug)]
 pub struct LogWriter {
     path: PathBuf,
-    limit: u64,
 }
 
 impl LogWriter {
     /// Makes a writer for the log at `path`.
     pub fn new(path: PathBuf) -> Self {
-        Self { path, limit: MAX_DAEMON_LOG_BYTES }
+        Self { path }
     }
 
     /// Rotates a full log and makes the new file standard error. After an error, standard error is unchanged.
     fn rotate_if_full(&self) -> io::Result<()> {
         let own = nix::sys::stat::fstat(io::stderr())?;
-        if u64::try_from(own.st_size).unwrap_or(0) < self.limit {
+        if u64::try_from(own.st_size).unwrap_or(0) < MAX_DAEMON_LOG_BYTES {
             return Ok(());
         }
         let there = fs::symlink_metadata(&self.path)?;

@@ -1,12 +1,11 @@
 //! The files that one run needs while it lives: the directory `runs/NAME.RUN/`.
 
 use std::fs;
-use std::io;
 use std::path::PathBuf;
 
 use swarm_state::model::{Run, WorkerName, Worktree};
 
-use super::{Store, entries, failed, file_name, read, write_atomic};
+use super::{Store, entries, failed, file_name, read, removed, write_atomic};
 use crate::error::Result;
 use crate::paths::private_dir;
 
@@ -16,9 +15,6 @@ const WORKTREE_FILE: &str = "worktree.json";
 impl Store {
     /// Makes a run's directory. It is empty except for a [noted worktree](Store::note_worktree): a run number is used
     /// once, so anything else in it is a leftover.
-    ///
-    /// # Errors
-    /// When the directory or its contents cannot be changed.
     pub fn prepare_run_dir(&self, name: &WorkerName, run: Run) -> Result<PathBuf> {
         self.clear_run_dir(name, run)?;
         let dir = self.paths.run_dir(name, run);
@@ -28,9 +24,6 @@ impl Store {
 
     /// Empties the directory of a run that did not start, whose launch file holds secrets. A
     /// [noted worktree](Store::note_worktree) stays until the worker's record names it.
-    ///
-    /// # Errors
-    /// When a file cannot be removed.
     pub fn clear_run_dir(&self, name: &WorkerName, run: Run) -> Result<()> {
         self.check_owner()?;
         let dir = self.paths.run_dir(name, run);
@@ -43,9 +36,6 @@ impl Store {
 
     /// Writes down that a run is about to make this worktree. If the daemon dies before the worker's record names the
     /// worktree, the next daemon finds it here.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub fn note_worktree(&self, name: &WorkerName, run: Run, worktree: &Worktree) -> Result<()> {
         self.check_owner()?;
         let dir = self.paths.run_dir(name, run);
@@ -62,22 +52,13 @@ impl Store {
     }
 
     /// Removes a run's directory, if it exists.
-    ///
-    /// # Errors
-    /// When the directory cannot be removed.
     pub fn remove_run_dir(&self, name: &WorkerName, run: Run) -> Result<()> {
         self.check_owner()?;
         let dir = self.paths.run_dir(name, run);
-        match fs::remove_dir_all(&dir) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", &dir, error)),
-            Ok(()) | Err(_) => Ok(()),
-        }
+        removed(fs::remove_dir_all(&dir)).map_err(|e| failed("remove", &dir, e))
     }
 
     /// Removes the directories of all runs of a worker.
-    ///
-    /// # Errors
-    /// When a directory cannot be removed.
     pub fn remove_run_dirs(&self, name: &WorkerName) -> Result<()> {
         let mut own = self.run_dirs().into_iter().filter(|(of, _)| of == name);
         own.try_for_each(|(_, run)| self.remove_run_dir(name, run))

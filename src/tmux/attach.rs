@@ -98,15 +98,15 @@ impl Tmux {
                 link,
                 end,
             ]),
-            after: vec![self.argv(&[Words::from(unless_seen)]), self.argv(&[window::restore(window, size)])],
+            after: vec![
+                self.argv(&[Words::from(unless_seen)]),
+                self.argv(&[Words::from(window::restore(window, size))]),
+            ],
         }
     }
 
     /// Whether a pane (`%7`) exists and belongs to this worker. A new server reuses ids, so an id alone may mean
     /// another worker.
-    ///
-    /// # Errors
-    /// When tmux does not answer or refuses.
     pub async fn is_pane_of(&self, pane: &str, worker: &str) -> Result<bool> {
         let ask = ["display-message", "-p", "-t", pane, "#{pane_id} #{@swarm_worker}"];
         let output = self.0.run(&[Words::from(ask)]).await?;
@@ -117,7 +117,6 @@ impl Tmux {
         Ok(String::from_utf8_lossy(&said).trim_end() == format!("{pane} {worker}"))
     }
 
-    /// Builds a whole argv.
     fn argv(&self, commands: &[Words]) -> Vec<OsString> {
         // -N: otherwise new-session would start a server if ours is gone.
         let mut argv = vec!["tmux".into(), "-N".into()];

@@ -30,7 +30,6 @@ set-window-option -g remain-on-exit on
 set-window-option -g window-size latest
 ";
 
-/// The text of the file.
 pub(super) fn text(options: &TmuxOptions, version: Option<Version>) -> Vec<u8> {
     let (columns, rows) = DEFAULT_SIZE;
     let mut text = format!(
@@ -68,9 +67,6 @@ pub(super) fn text(options: &TmuxOptions, version: Option<Version>) -> Vec<u8> {
 }
 
 /// Writes the file (0600), and makes its directory (0700) if it is missing.
-///
-/// # Errors
-/// [`ErrorCode::System`](crate::error::ErrorCode::System) if it cannot be written.
 pub(super) fn write(options: &TmuxOptions, version: Option<Version>) -> Result<()> {
     let path = &options.config;
     let attempt = || -> std::io::Result<()> {

@@ -19,7 +19,6 @@ pub(super) struct Control {
     pub(super) not_before: Option<Instant>,
 }
 
-/// A live connection.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     /// Distinguishes a connection from the next one.

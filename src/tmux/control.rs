@@ -159,7 +159,6 @@ pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// A request that waits for replies.
 struct PendingReplies {
     missing: usize,
     got: Vec<ControlReply>,

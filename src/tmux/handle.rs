@@ -14,7 +14,6 @@ use super::version::Version;
 #[derive(Clone, Debug)]
 pub struct Tmux(pub(super) Arc<Inner>);
 
-/// The state that all clones share.
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) options: TmuxOptions,
@@ -23,7 +22,6 @@ pub(super) struct Inner {
     pub(super) control: tokio::sync::Mutex<Control>,
     /// Held while a server is started or a window is made, since both depend on what exists.
     pub(super) creating: tokio::sync::Mutex<()>,
-    /// The last known server.
     pub(super) server: std::sync::Mutex<Option<KnownServer>>,
     /// The constant properties of the panes in the last list.
     pub(super) known: std::sync::Mutex<KnownPanes>,

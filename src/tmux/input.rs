@@ -8,21 +8,19 @@ use super::handle::{Tmux, unique};
 use super::plain::{self, Words};
 use super::quote;
 use super::types::PasteOutcome;
+use super::window::quoted;
 use crate::error::{Error, ErrorCode, Result};
 
 impl Tmux {
     /// Pastes text into a pane, after leaving copy mode. Removes escape sequences and control characters ([`clean`]),
     /// so that the text cannot end its own paste or press keys.
-    ///
-    /// # Errors
-    /// When the server is gone, does not respond, or refuses.
     pub async fn paste(&self, pane: &str, text: &[u8]) -> Result<PasteOutcome> {
         let text = clean(text);
         if text.is_empty() {
             return Ok(PasteOutcome::Done);
         }
         let buffer = format!("swarm-{}-{}", std::process::id(), unique());
-        let target = String::from_utf8_lossy(&quote::word(pane.as_bytes())).into_owned();
+        let target = quoted(pane);
         // Before tmux 3.4, a paste into a dead pane ends the whole server, so one command tests and pastes.
         let dead = format!("delete-buffer -b {buffer} ; display-message -p dead");
         let alive = format!("paste-buffer -p -r -d -b {buffer} -t {target}");
@@ -62,9 +60,6 @@ impl Tmux {
 
     /// Types a text key by key, so that the program sees keys and not a paste. Omits control characters. tmux reads
     /// the text from standard input, so it is in no argv.
-    ///
-    /// # Errors
-    /// When tmux does not respond.
     pub async fn type_text(&self, pane: &str, text: &str) -> Result<PasteOutcome> {
         let text: String = text.chars().filter(|c| !c.is_control()).collect();
         if text.is_empty() {

@@ -9,7 +9,6 @@ use super::types::PaneRow;
 /// How long the constant properties of panes are kept. (A user can move a pane to another window.)
 const KNOWN_PANES_AGE: Duration = Duration::from_secs(60);
 
-/// The panes of the last full list.
 #[derive(Debug, Default)]
 pub(super) struct KnownPanes {
     pub(super) panes: HashMap<String, ListedPane>,

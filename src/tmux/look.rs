@@ -26,12 +26,6 @@ const ABOUT_FORMAT: &str = "#{pane_width}:#{pane_height}:#{alternate_on}:#{histo
 /// Flags of `capture-pane`: join wrapped rows.
 const JOINED: &[&str] = &["-J"];
 
-/// Flags of `capture-pane`: one line for each row.
-const AS_ROWS: &[&str] = &[];
-
-/// Flags of `capture-pane`: one line for each row, with escapes for its attributes.
-const STYLED: &[&str] = &["-e"];
-
 impl Tmux {
     /// Lists our panes: in the session, with our marks, or running our wrapper, wherever a user moved them.
     ///
@@ -61,44 +55,25 @@ impl Tmux {
 
     /// Lists all panes of the server, also those that are not ours, with only the values that show whether to capture
     /// a pane; see [`super::watch`]. Costs a third of [`Tmux::list`].
-    ///
-    /// # Errors
-    /// As [`Tmux::list`].
     pub async fn glance(&self) -> Result<Vec<Glance>> {
         Ok(rows::glances(&self.0.query(&["list-panes", "-a", "-F", rows::GLANCE_FORMAT]).await?))
     }
 
     /// Lists the clients of the server.
-    ///
-    /// # Errors
-    /// As [`Tmux::list`].
     pub async fn clients(&self) -> Result<Vec<AttachedClient>> {
         Ok(rows::clients(&self.0.query(&["list-clients", "-F", rows::CLIENT_FORMAT]).await?))
     }
 
     /// Captures a pane's screen with up to `history` rows of scrollback (`u32::MAX`: all). `None` if there is no such
     /// pane. Also works on dead panes.
-    ///
-    /// # Errors
-    /// When the server is gone or does not respond.
     pub async fn capture(&self, pane: &str, history: u32) -> Result<Option<Captured>> {
         self.take(pane, history, JOINED).await
     }
 
-    /// As [`Tmux::capture`], but rows stay as the terminal shows them, so that they can be counted.
-    ///
-    /// # Errors
-    /// As [`Tmux::capture`].
-    pub async fn capture_rows(&self, pane: &str, history: u32) -> Result<Option<Captured>> {
-        self.take(pane, history, AS_ROWS).await
-    }
-
-    /// As [`Tmux::capture_rows`], with colors and other attributes as escapes.
-    ///
-    /// # Errors
-    /// As [`Tmux::capture`].
-    pub async fn capture_styled_rows(&self, pane: &str, history: u32) -> Result<Option<Captured>> {
-        self.take(pane, history, STYLED).await
+    /// As [`Tmux::capture`], but rows stay as the terminal shows them, so that they can be counted. With `styled`,
+    /// colors and other attributes are in them as escapes.
+    pub async fn capture_rows(&self, pane: &str, history: u32, styled: bool) -> Result<Option<Captured>> {
+        self.take(pane, history, if styled { &["-e"] } else { &[] }).await
     }
 
     /// Captures several panes as [`Tmux::capture`] does, each with its own number of scrollback rows. Returns the

@@ -10,7 +10,6 @@ const MAX_BLOCK_BYTES: usize = 64 << 20;
 /// One item of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// The reply to a command.
     Block(Block),
     /// A line outside blocks, without its `%`: `exit`, `sessions-changed`, …
     Notification(Vec<u8>),
@@ -33,7 +32,6 @@ pub(super) struct Block {
 /// The parser's state between two chunks.
 #[derive(Debug, Default)]
 pub(super) struct Parser {
-    /// An unfinished line.
     line: Vec<u8>,
     /// The open block: its guard, and its body with a `\n` after each line.
     open: Option<(Vec<u8>, Vec<u8>)>,

@@ -23,12 +23,10 @@ pub(super) const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
 /// The variables that our tmux servers and clients receive. All others stay out of the panes.
 const KEPT_VARIABLES: [&str; 8] = ["PATH", "HOME", "TERM", "LANG", "SHELL", "USER", "LOGNAME", "TMUX_TMPDIR"];
 
-/// The result of a tmux process.
 #[derive(Debug)]
 pub(super) struct Output {
     /// Exit status 0.
     pub ok: bool,
-    /// Standard output.
     pub stdout: Vec<u8>,
     /// Standard error, trimmed.
     pub stderr: String,
@@ -96,7 +94,6 @@ impl Inner {
     }
 }
 
-/// Runs a process to its end.
 pub(super) async fn output(mut command: Command, stdin: Option<&[u8]>) -> Result<Output> {
     static ROOM: LazyLock<Semaphore> = LazyLock::new(descriptors::process_slots);
     let _room = descriptors::acquire(&ROOM).await;

@@ -16,7 +16,6 @@ pub(super) struct KnownServer {
     pub(super) start_time: Option<u64>,
 }
 
-/// The result of a connection attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServerProbe {
     /// A process listens: this one, if the system reports it.

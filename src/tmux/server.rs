@@ -133,9 +133,6 @@ impl Tmux {
     }
 
     /// Ends the server and removes its socket, if it has no worker's window.
-    ///
-    /// # Errors
-    /// As [`Tmux::list`] and [`Tmux::kill_server`].
     pub async fn shutdown_if_empty(&self) -> Result<()> {
         let _creating = self.0.creating.lock().await;
         if self.health().await != Health::Gone {

@@ -136,9 +136,6 @@ impl Tmux {
     }
 
     /// Closes a window; its programs receive SIGHUP. A missing window is not an error.
-    ///
-    /// # Errors
-    /// When tmux does not answer or refuses.
     pub async fn kill_window(&self, window: &str) -> Result<()> {
         let kill = KillWindow::new().target_window(window).build();
         absent_is_fine("close a window", self.0.run(&[kill.into()]).await?)
@@ -146,13 +143,10 @@ impl Tmux {
 
     /// Closes the window of a pane if it is still that pane: the same server and the same process. A new server
     /// reuses ids, so an id alone may mean another window.
-    ///
-    /// # Errors
-    /// When tmux does not answer or refuses.
     pub async fn close(&self, pane: &Pane) -> Result<()> {
         let same = format!("#{{&&:#{{==:#{{pid}},{}}},#{{==:#{{pane_pid}},{}}}}}", pane.server_pid, pane.pid);
-        let kill = String::from_utf8_lossy(&quote::word(pane.window.as_bytes())).into_owned();
-        let guarded = ["if-shell", "-F", "-t", &pane.id, &same, &format!("kill-window -t {kill}")];
+        let kill = format!("kill-window -t {}", quoted(&pane.window));
+        let guarded = ["if-shell", "-F", "-t", &pane.id, &same, &kill];
         absent_is_fine("close a window", self.0.run(&[Words::from(guarded)]).await?)
     }
 }
@@ -195,26 +189,24 @@ fn resize(window: &str, size: (u16, u16)) -> Words {
     ResizeWindow::new().target_window(window).width(columns).height(rows).build().into()
 }
 
-/// The command that gives a window its own size again; it does nothing while a client shows the window. Sizes are
-/// never set for all windows at once (see the head of `config.rs`).
-pub(super) fn restore(window: &str, size: (u16, u16)) -> Words {
-    Words::from(["if-shell", "-F", "-t", window, VIEWERS_FORMAT, "", &restoring(window, size)])
+/// The command that gives a window its own size again; it does nothing while a client shows the window, in any session.
+/// Sizes are never set for all windows at once (see the head of `config.rs`).
+pub(super) fn restore(window: &str, (columns, rows): (u16, u16)) -> [String; 7] {
+    let (target, columns, rows) = (quoted(window), columns.max(1), rows.max(1));
+    let restoring = format!(
+        "set-option -w -t {target} window-size manual ; resize-window -t {target} -x {columns} -y {rows}"
+    );
+    ["if-shell", "-F", "-t", window, "#{window_active_clients}", "", &restoring].map(str::to_owned)
 }
 
 /// That command as a line.
 pub(super) fn restore_line(window: &str, size: (u16, u16)) -> String {
-    let words = ["if-shell", "-F", "-t", window, VIEWERS_FORMAT, "", &restoring(window, size)];
-    let words = words.map(|word| String::from_utf8_lossy(&quote::word(word.as_bytes())).into_owned());
-    words.join(" ")
+    restore(window, size).map(|word| quoted(&word)).join(" ")
 }
 
-/// The number of clients that show the window, in any session.
-const VIEWERS_FORMAT: &str = "#{window_active_clients}";
-
-fn restoring(window: &str, size: (u16, u16)) -> String {
-    let target = String::from_utf8_lossy(&quote::word(window.as_bytes())).into_owned();
-    let (columns, rows) = (size.0.max(1), size.1.max(1));
-    format!("set-option -w -t {target} window-size manual ; resize-window -t {target} -x {columns} -y {rows}")
+/// A word of a line of commands.
+pub(super) fn quoted(word: &str) -> String {
+    String::from_utf8_lossy(&quote::word(word.as_bytes())).into_owned()
 }
 
 /// An error, unless the target does not exist.

@@ -212,7 +212,6 @@ fn counter(events: &str, key: &str) -> u64 {
     events.lines().find_map(value).unwrap_or(0)
 }
 
-/// The controller of a cap.
 fn controller(cap: Cap) -> &'static str {
     match cap {
         Cap::Memory => "memory",

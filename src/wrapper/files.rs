@@ -69,9 +69,6 @@ impl fmt::Debug for LaunchSpec {
 
 impl LaunchSpec {
     /// Writes it into `dir`, readable by this user only. Not durable: a pane does not survive a power cut.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn write(&self, dir: &Path) -> io::Result<()> {
         write_unsynced(&dir.join(LAUNCH_FILE), &serde_json::to_vec(self)?)
     }

@@ -55,10 +55,10 @@ pub enum CanaryEffect {
 }
 
 /// One run of a check with its canary.
-#[derive(Clone, Copy, Debug)]
-pub struct CanaryRun<'a> {
+#[derive(Clone, Debug)]
+pub struct CanaryRun {
     /// The result.
-    pub result: &'a CheckResult,
+    pub result: CheckResult,
     /// Whether the token appeared in the output.
     pub has_token: bool,
     /// The tests that it counted.
@@ -177,7 +177,7 @@ pub fn candidates(gates: &Gates, check: &str, uses: &[RunnerUse]) -> Vec<(Option
 }
 
 /// Decides at the baseline whether a canary applies to its check. `None`: another place has to be tried.
-pub fn at_base(used: Option<&RunnerUse>, base: &CheckResult, run: CanaryRun<'_>) -> Option<CanaryEffect> {
+pub fn at_base(used: Option<&RunnerUse>, base: &CheckResult, run: &CanaryRun) -> Option<CanaryEffect> {
     let passed = run.result.passed;
     if run.has_token || base.passed && !passed && !run.result.cut && !run.timed_out {
         return Some(CanaryEffect::Applies);
@@ -205,7 +205,7 @@ pub fn ignored(runner: &str, files: &[String]) -> String {
 }
 
 /// Decides what the last run with a canary proves.
-pub fn judge(canary: &Canary, run: CanaryRun<'_>) -> Proof {
+pub fn judge(canary: &Canary, run: &CanaryRun) -> Proof {
     let proof = |outcome, found: &str| Proof::of_check(Layer::Canary, &canary.check, outcome, found);
     if run.result.cut {
         return proof(

@@ -29,15 +29,11 @@ const WRITE_RETRY_DELAY: Duration = Duration::from_secs(2);
 /// The data that every job of a worker's driver needs.
 #[derive(Clone)]
 pub(crate) struct RunContext {
-    /// The worker.
     pub(crate) name: WorkerName,
     /// Distinguishes workers of the same name: reports about an earlier one are dropped.
     pub(crate) incarnation: u64,
-    /// Its tmux server.
     pub(crate) tmux: Tmux,
-    /// The files of the daemon.
     pub(crate) store: Arc<Store>,
-    /// The supervisor's inbox.
     pub(crate) inbox: mpsc::UnboundedSender<Input>,
     /// swarm's own executable, for the wrapper, the recorder and the hooks.
     pub(crate) helper: Arc<Helper>,
@@ -122,7 +118,6 @@ impl RunContext {
         Some(sandbox)
     }
 
-    /// The folder of a run.
     pub(crate) fn run_dir(&self, run: Run) -> PathBuf {
         self.store.paths().run_dir(&self.name, run)
     }

@@ -9,16 +9,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use swarm_state::delivery::{BLIND_ENTER_DELAY, Delivery, Plan, Typed};
-use swarm_state::model::Pane;
 use swarm_state::screen::answers::Answers;
 use tokio::time::{Instant, sleep};
 
 use self::answer::OpenDialog;
 use self::carry::{DeliveryEnd, DeliveryPurpose, DeliveryRun};
+pub(crate) use self::look::AgentPane;
 use self::look::{ENTERED_MARK, LOOK_INTERVAL, PaneReading, gone, in_the_way, input_of, look, plan};
 use crate::daemon::crash;
-use crate::daemon::messages::{PromptOutcome, RunReport, SharedReader};
-use crate::daemon::run::context::RunContext;
+use crate::daemon::messages::{PromptOutcome, RunReport};
 use crate::daemon::run::input;
 use crate::error::{Error, ErrorCode, Result};
 use crate::files::create;
@@ -50,14 +49,10 @@ const UNSENT_TEXT_FILE: &str = "typing";
 ///
 /// # Errors
 /// When the agent does not accept the prompt in its box, or never shows it.
-pub(crate) async fn prompt(
-    context: &RunContext,
-    pane: &Pane,
-    reader: &SharedReader,
-) -> Result<PromptOutcome> {
-    let dir = context.run_dir(pane.run);
+pub(crate) async fn prompt(at: AgentPane<'_>) -> Result<PromptOutcome> {
+    let dir = at.context.run_dir(at.pane.run);
     let entered = dir.join(ENTERED_MARK);
-    match deliver(context, pane, reader, &dir).await {
+    match deliver(at, &dir).await {
         // An agent that ended on its prompt had accepted it.
         Err(error) if error.code == ErrorCode::NotFound && entered.exists() => Ok(accepted(&dir)),
         Err(error) => {
@@ -68,19 +63,15 @@ pub(crate) async fn prompt(
     }
 }
 
-async fn deliver(
-    context: &RunContext,
-    pane: &Pane,
-    reader: &SharedReader,
-    dir: &Path,
-) -> Result<PromptOutcome> {
+async fn deliver(at: AgentPane<'_>, dir: &Path) -> Result<PromptOutcome> {
+    let AgentPane { context, reader, .. } = at;
     let text = std::fs::read(dir.join(input::PROMPT_FILE));
     let text = text.map_err(|e| Error::system("cannot read the prompt of this run", e))?;
     let text = String::from_utf8_lossy(&text).into_owned();
     if dir.join(ACCEPTED_MARK).exists() {
         return Ok(PromptOutcome::Accepted);
     }
-    let seen = look(context, pane, reader).await?;
+    let seen = look(at).await?;
     // In a first delivery a box that holds the words of the prompt shows a placeholder.
     let once = input::was_pasted(dir);
     let mut plan = Plan { once, first: true, ..plan(reader) };
@@ -112,8 +103,7 @@ async fn deliver(
     let is_there = once && whole.was_left_in(seen.input.as_deref());
     let typed = Typed::new(&text, before.as_deref().filter(|_| !is_there));
     let purpose = DeliveryPurpose::Prompt(dir);
-    let carrier =
-        DeliveryRun { context, pane, reader, text: &text, plan, purpose, worked: seen.reading.working };
+    let carrier = DeliveryRun { at, text: &text, plan, purpose, worked: seen.reading.working };
     match carrier.deliver(typed, delivery).await? {
         DeliveryEnd::Accepted(warning) => {
             if let Some(warning) = warning {
@@ -150,17 +140,16 @@ pub(crate) fn was_delivered(run_dir: &Path) -> bool {
 /// # Errors
 /// When a dialog or something unknown replaces the input box, or the agent does not accept the text.
 pub(crate) async fn typed(
-    context: &RunContext,
-    pane: &Pane,
-    reader: &SharedReader,
+    at: AgentPane<'_>,
     what: &SendParams,
     expects_dialog: bool,
 ) -> Result<Option<String>> {
+    let AgentPane { context, pane, reader } = at;
     let SendParams { text, enter, keys, no_answer, .. } = what;
     let start = Instant::now();
     let mut dialog_since = None;
     let seen = loop {
-        let seen = look(context, pane, reader).await?;
+        let seen = look(at).await?;
         match &seen.reading.blocked {
             Some(_) if dialog_since.get_or_insert_with(Instant::now).elapsed() < DIALOG_SETTLE => {
                 sleep(LOOK_INTERVAL).await;
@@ -170,9 +159,7 @@ pub(crate) async fn typed(
                 let Some(answer) = answers.find(text).filter(|_| !no_answer) else {
                     return Err(answer::not_offered(context, blocked, &answers));
                 };
-                return OpenDialog { context, pane, reader, before: &seen, answers }
-                    .answer(&answer, *enter)
-                    .await;
+                return OpenDialog { at, before: &seen, answers }.answer(&answer, *enter).await;
             }
             None if expects_dialog && start.elapsed() < INPUT_BOX_TIMEOUT => sleep(LOOK_INTERVAL).await,
             None if seen.reading.ready || seen.reading.working => break seen,
@@ -182,7 +169,7 @@ pub(crate) async fn typed(
             None => sleep(LOOK_INTERVAL).await,
         }
     };
-    let seen = remove_unsent(context, pane, reader, seen).await?;
+    let seen = remove_unsent(at, seen).await?;
     let dir = context.run_dir(pane.run);
     if !text.is_empty() {
         input::keep_typed(&dir, text, reader)?;
@@ -195,7 +182,7 @@ pub(crate) async fn typed(
     // A text of spaces alone cannot be seen in an input box.
     plan.knows_box &= !text.trim().is_empty();
     let purpose = if *keys { DeliveryPurpose::Keys } else { DeliveryPurpose::Text };
-    let carrier = DeliveryRun { context, pane, reader, text, plan, purpose, worked: seen.reading.working };
+    let carrier = DeliveryRun { at, text, plan, purpose, worked: seen.reading.working };
     let carried = carrier.deliver(Typed::new(text, seen.input.as_deref()), Delivery::new(plan)).await;
     let warning = match carried? {
         DeliveryEnd::Accepted(warning) => warning,
@@ -203,7 +190,7 @@ pub(crate) async fn typed(
             let message =
                 "Enter was pressed, then the agent's input box disappeared; the agent may have the text";
             let hint = format!("to see its screen: swarm peek {}", context.name);
-            return Err(Error::new(ErrorCode::Conflict, message).hint(hint));
+            return Err(Error::conflict(message).hint(hint));
         }
         DeliveryEnd::Blocked { dialog, .. } => return Err(in_the_way(context, dialog.as_ref())),
     };
@@ -213,18 +200,14 @@ pub(crate) async fn typed(
 
 /// Removes a text from the input box that was typed and never submitted: its sender got an error, and the next text
 /// would be appended to it.
-async fn remove_unsent(
-    context: &RunContext,
-    pane: &Pane,
-    reader: &SharedReader,
-    seen: PaneReading,
-) -> Result<PaneReading> {
+async fn remove_unsent(at: AgentPane<'_>, seen: PaneReading) -> Result<PaneReading> {
+    let AgentPane { context, pane, .. } = at;
     let Ok(unsent) = std::fs::read(context.run_dir(pane.run).join(UNSENT_TEXT_FILE)) else { return Ok(seen) };
     let unsent = Typed::new(&String::from_utf8_lossy(&unsent), None);
     if procs::tty_is_cooked(pane.pid) || unsent.held(seen.input.as_deref()).is_text() {
         context.tmux.keys(&pane.id, &["C-u"]).await?;
         sleep(LOOK_INTERVAL).await;
-        return look(context, pane, reader).await;
+        return look(at).await;
     }
     Ok(seen)
 }
@@ -234,10 +217,11 @@ async fn remove_unsent(
 ///
 /// # Errors
 /// When the agent shows a dialog.
-pub(crate) async fn eof(context: &RunContext, pane: &Pane, reader: &SharedReader) -> Result<()> {
+pub(crate) async fn eof(at: AgentPane<'_>) -> Result<()> {
+    let AgentPane { context, pane, .. } = at;
     let gone = |error: Error| if error.code == ErrorCode::NotFound { gone() } else { error };
     // A dead pane accepts keys without effect, which must not look like success.
-    let seen = look(context, pane, reader).await.map_err(gone)?;
+    let seen = look(at).await.map_err(gone)?;
     if let Some(blocked) = &seen.reading.blocked {
         return Err(in_the_way(context, Some(blocked)));
     }

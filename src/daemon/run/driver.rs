@@ -5,18 +5,18 @@
 //! queue ([`super::exit`]). The driver decides nothing: each result goes to the supervisor as a [`RunReport`].
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use swarm_state::engine::{Effect, Ended, Event, SpawnError};
 use swarm_state::model::{Pane, PromptVia, Run, Worktree};
 use swarm_state::spec::{Prompt, WorkerSpec};
 use swarm_state::tasks::gate::TaskGate;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::daemon::crash;
-use crate::daemon::messages::{IterationInfo, Job, RunReport, SharedReader};
+use crate::daemon::messages::{EndedRun, Job, RunReport, SharedReader, SpawnJob, WorktreeRemoval};
 use crate::daemon::run::context::RunContext;
+use crate::daemon::run::delivery::AgentPane;
 use crate::daemon::run::hook_reports::HookRecord;
 use crate::daemon::run::{delivery, exit, finish, input, iteration, remove_worktree, sandbox};
 use crate::error::{Error, ErrorCode, Result};
@@ -34,12 +34,10 @@ const WRAPPER_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// The handle of a driver task, which ends when the handle is dropped and its queue is empty.
 pub(crate) struct Driver {
     queue: mpsc::UnboundedSender<Job>,
-    /// The data that its jobs need.
     pub(crate) context: RunContext,
 }
 
 impl Driver {
-    /// Starts the task.
     pub(crate) fn start(context: RunContext) -> Self {
         let (queue, mut jobs) = mpsc::unbounded_channel();
         let own = context.clone();
@@ -56,21 +54,34 @@ impl Driver {
         // The task lives as long as the handle; a send can only fail while the runtime shuts down.
         drop(self.queue.send(job));
     }
+
+    /// Puts the removal of a worktree at the end of the queue. Returns where its outcome arrives.
+    pub(crate) fn remove_worktree(
+        &self,
+        worktree: Worktree,
+        removal: WorktreeRemoval,
+    ) -> oneshot::Receiver<Result<git::Removed>> {
+        let (reply, removed) = oneshot::channel();
+        self.push(Job::RemoveWorktree { worktree, removal, reply });
+        removed
+    }
 }
 
 async fn work(context: &RunContext, job: Job) {
     match job {
-        Job::Spawn { run, iteration, spec, worktree, reader } => {
-            let spawned = spawn(context, run, iteration.as_ref(), &spec, worktree, &reader).await;
-            report_spawned(context, run, iteration.as_ref(), &spec, spawned);
+        Job::Spawn(job) => {
+            let spawned = spawn(context, &job).await;
+            report_spawned(context, &job, spawned);
         }
         Job::Deliver { pane, reader } => {
-            let outcome = delivery::prompt(context, &pane, &reader).await;
+            let outcome = delivery::prompt(AgentPane { context, pane: &pane, reader: &reader }).await;
             crash::after(&Effect::Deliver(pane.run));
             context.report(RunReport::Prompt(pane.run, outcome));
         }
         Job::Type { pane, reader, what, expects_dialog, reply } => {
-            let mut outcome = delivery::typed(context, &pane, &reader, &what, expects_dialog).await;
+            let mut outcome =
+                delivery::typed(AgentPane { context, pane: &pane, reader: &reader }, &what, expects_dialog)
+                    .await;
             // The worker exists, but its agent has ended.
             if let Err(error) = &mut outcome
                 && error.code == ErrorCode::NotFound
@@ -83,25 +94,12 @@ async fn work(context: &RunContext, job: Job) {
             drop(reply.send(outcome.map(|warning| Sent { warnings: warning.into_iter().collect() })));
         }
         Job::Eof { pane, reader, reply } => {
-            let outcome = delivery::eof(context, &pane, &reader).await;
+            let outcome = delivery::eof(AgentPane { context, pane: &pane, reader: &reader }).await;
             context.report(RunReport::Event(Event::Typed(pane.run)));
             drop(reply.send(outcome.map(|()| Empty {})));
         }
-        Job::Judge {
-            run,
-            exit,
-            evidence,
-            end,
-            end_if_delivered,
-            iteration,
-            pane,
-            spec,
-            worktree,
-            reader,
-        } => {
-            let cwd = worktree.map_or_else(|| spec.cwd.clone(), |worktree| worktree.path);
-            let end = ended_as(context, run, end, end_if_delivered);
-            let ended = finish::EndedRun { run, exit, evidence, end, iteration, pane, cwd };
+        Job::Judge { mut ended, end_if_delivered, spec, reader } => {
+            ended.end = ended_as(context, ended.run, ended.end, end_if_delivered);
             judge(context, &ended, &spec, &reader).await;
         }
         Job::OpenTaskFiles(loop_run) => sandbox::open_task_files(context, &loop_run),
@@ -116,7 +114,7 @@ async fn work(context: &RunContext, job: Job) {
 }
 
 /// Evaluates a run that ended, and reports the verdict.
-async fn judge(context: &RunContext, ended: &finish::EndedRun, spec: &WorkerSpec, reader: &SharedReader) {
+async fn judge(context: &RunContext, ended: &EndedRun, spec: &WorkerSpec, reader: &SharedReader) {
     let lap = |iteration| iteration::IterationRun { context, spec, cwd: &ended.cwd, iteration };
     let reviewer = ended.iteration.as_ref().and_then(|iteration| lap(iteration).reviewer());
     sandbox::leave_docker(context, spec, &ended.cwd, ended.exit, ended.end.as_ref()).await;
@@ -132,26 +130,21 @@ async fn judge(context: &RunContext, ended: &finish::EndedRun, spec: &WorkerSpec
 }
 
 /// Reports a run that was started and watches for its end, or cleans up after one that could not be started.
-fn report_spawned(
-    context: &RunContext,
-    run: Run,
-    iteration: Option<&IterationInfo>,
-    spec: &WorkerSpec,
-    spawned: Result<Pane, SpawnError>,
-) {
+fn report_spawned(context: &RunContext, job: &SpawnJob, spawned: Result<Pane, SpawnError>) {
+    let SpawnJob { run, iteration, spec, .. } = job;
     match spawned {
         Ok(pane) => {
-            crash::after(&Effect::Spawn(run));
+            crash::after(&Effect::Spawn(*run));
             context.report(RunReport::Up(pane.clone()));
             exit::watch(context, pane);
         }
         Err(error) => {
             if let (SpawnError::Other(why) | SpawnError::Helper(why), Some(iteration)) = (&error, iteration) {
-                iteration::write_unstarted(context, spec, iteration, run, why);
+                iteration::write_unstarted(context, spec, iteration, *run, why);
             }
             // The supervisor removes the rest as soon as the worker is saved.
-            drop(context.store.clear_run_dir(&context.name, run));
-            context.report(RunReport::SpawnFailed(run, error));
+            drop(context.store.clear_run_dir(&context.name, *run));
+            context.report(RunReport::SpawnFailed(*run, error));
         }
     }
 }
@@ -172,16 +165,10 @@ fn ended_as(
 
 /// Starts a run: worktree, prompt, launch file, window. If that fails, only the worktree remains; the next run uses
 /// it.
-async fn spawn(
-    context: &RunContext,
-    run: Run,
-    iteration: Option<&IterationInfo>,
-    spec: &WorkerSpec,
-    worktree: Option<Worktree>,
-    reader: &SharedReader,
-) -> Result<Pane, SpawnError> {
+async fn spawn(context: &RunContext, job: &SpawnJob) -> Result<Pane, SpawnError> {
+    let (run, iteration, reader, mut spec) = (job.run, &job.iteration, &job.reader, &*job.spec);
     let other = |error: Error| sandbox::spawn_error(context, &error);
-    let cwd = tree(context, run, spec, worktree).await.map_err(other)?;
+    let cwd = tree(context, job).await.map_err(other)?;
     if !cwd.is_dir() {
         return Err(SpawnError::Other(format!("no such directory: {}", cwd.display())));
     }
@@ -189,7 +176,6 @@ async fn spawn(
     let mut prompt = crate::daemon::run::prompt::next(spec).map_err(SpawnError::Prompt)?;
     let mut session = None;
     let reviewer;
-    let mut spec = spec;
     if let Some(iteration) = iteration {
         let lap = iteration::IterationRun { context, spec, cwd: &cwd, iteration };
         prompt = lap.contract(prompt).await?;
@@ -264,16 +250,12 @@ async fn has_read_launch(dir: &Path, pane: &Pane) -> bool {
 }
 
 /// The directory of a run: its worktree, which is created if needed, or the worker's directory.
-async fn tree(
-    context: &RunContext,
-    run: Run,
-    spec: &WorkerSpec,
-    worktree: Option<Worktree>,
-) -> Result<PathBuf> {
+async fn tree(context: &RunContext, job: &SpawnJob) -> Result<PathBuf> {
+    let SpawnJob { run, spec, worktree, .. } = job;
     let Some(wanted) = &spec.worktree else { return Ok(spec.cwd.clone()) };
     let (store, name) = (&context.store, &context.name);
-    let begun = store.noted_worktree(name, run);
-    if let (Some(made), None) = (&worktree, &begun) {
+    let begun = store.noted_worktree(name, *run);
+    if let (Some(made), None) = (worktree, &begun) {
         return Ok(made.path.clone());
     }
     if let Some(begun) = begun
@@ -285,7 +267,7 @@ async fn tree(
     if let Some(gate) = planned_list(spec) {
         refuse_uncommitted_list(&spec.cwd, &gate).await?;
     }
-    let note = |worktree: &Worktree| store.note_worktree(name, run, worktree);
+    let note = |worktree: &Worktree| store.note_worktree(name, *run, worktree);
     let made = match git::create_noted_worktree(&spec.cwd, name, wanted, note).await {
         Ok(made) => made,
         Err(error) => {
@@ -319,7 +301,6 @@ fn planned_list(spec: &WorkerSpec) -> Option<TaskGate> {
 /// Creates the window. Waits for a tmux that does not answer, which may have created the window meanwhile.
 async fn make_window(context: &RunContext, window: &NewWindow) -> Result<Pane> {
     let tmux = &context.tmux;
-    let hurried = || context.hurry.load(Ordering::Relaxed);
     loop {
         let error = match tmux.ensure_server().await {
             Ok(_) => match tmux.new_window(window.clone()).await {
@@ -328,12 +309,12 @@ async fn make_window(context: &RunContext, window: &NewWindow) -> Result<Pane> {
             },
             Err(error) => error,
         };
-        if error.code != ErrorCode::Timeout || hurried() {
+        if error.code != ErrorCode::Timeout || context.is_hurried() {
             return Err(error);
         }
         context.report(RunReport::Silent);
         while matches!(tmux.health().await, Health::Unresponsive) {
-            if hurried() {
+            if context.is_hurried() {
                 return Err(error);
             }
             context.report(RunReport::Frozen);

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -94,7 +93,6 @@ pub(crate) fn wrapper_failure(program: &Path) -> String {
     }
 }
 
-/// The exit in the wrapper's record.
 pub(crate) fn exit_of(record: &ExitRecord) -> Exit {
     match (record.code, record.signal) {
         // A shell reports the signal of its last command as its own exit status.
@@ -133,7 +131,7 @@ async fn verdict(context: &RunContext, pane: &Pane, record: Option<&ExitRecord>)
             Health::Alive { .. } | Health::Gone => return Event::ServerLost(run),
             Health::Unresponsive => {
                 silent += 1;
-                if silent == MAX_UNANSWERED_CHECKS || context.hurry.load(Ordering::Relaxed) {
+                if silent == MAX_UNANSWERED_CHECKS || context.is_hurried() {
                     return Event::ServerLost(run);
                 }
                 context.report(RunReport::Silent);

@@ -11,13 +11,12 @@ use std::time::{Duration, SystemTime};
 use chrono::{DateTime, FixedOffset, Local};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use swarm_state::engine::{Ended, Evidence};
 use swarm_state::gates::Verdict;
-use swarm_state::model::{Exit, Pane, Run};
+use swarm_state::model::Pane;
 use swarm_state::spec::WorkerSpec;
 use tokio::time::sleep;
 
-use crate::daemon::messages::{IterationInfo, RunReport, SharedReader};
+use crate::daemon::messages::{EndedRun, RunReport, SharedReader};
 use crate::daemon::run::context::RunContext;
 use crate::daemon::run::hook_reports::HookRecord;
 use crate::daemon::run::iteration::IterationRun;
@@ -32,23 +31,6 @@ const OUTPUT_RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// The line in a log above the agent's transcript.
 const TRANSCRIPT_HEADER: &str = "--- transcript ---";
-
-/// A run that ended.
-pub(crate) struct EndedRun {
-    pub(crate) run: Run,
-    /// How.
-    pub(crate) exit: Exit,
-    /// The evidence that was collected while it ran.
-    pub(crate) evidence: Evidence,
-    /// Why, where it was an iteration.
-    pub(crate) end: Option<Ended>,
-    /// Which iteration it was; `None` for a plain worker.
-    pub(crate) iteration: Option<IterationInfo>,
-    /// Its pane, where there still is one.
-    pub(crate) pane: Option<Pane>,
-    /// Its working directory.
-    pub(crate) cwd: PathBuf,
-}
 
 /// Stores the output of a run, closes its pane, and evaluates the gates.
 pub(crate) async fn judge(

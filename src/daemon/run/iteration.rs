@@ -4,7 +4,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
@@ -20,6 +19,7 @@ use swarm_state::tasks::gate::TaskGate;
 use tokio::time::{Instant, sleep_until};
 
 use crate::checks::Step;
+use crate::daemon::clock::local_now;
 use crate::daemon::crash;
 use crate::daemon::messages::{IterationInfo, RunReport};
 use crate::daemon::run::context::RunContext;
@@ -67,18 +67,15 @@ pub(crate) fn write_unstarted(
     run: Run,
     why: &str,
 ) {
-    if context.hurry.load(Ordering::Relaxed) {
+    if context.is_hurried() {
         return;
     }
     let loop_run = loop_run(context, spec, &it.id, &spec.cwd);
-    if let Err(error) =
-        loop_run.write_unstarted((it.number, run.0), it.started, crate::daemon::clock::local_now(), why)
-    {
+    if let Err(error) = loop_run.write_unstarted((it.number, run.0), it.started, local_now(), why) {
         tracing::warn!(worker = %context.name, %error, "cannot record why no agent was started");
     }
 }
 
-/// The error of an iteration without work.
 fn no_turn(none: NoTurn) -> SpawnError {
     match none {
         NoTurn::AllDone => SpawnError::NoStory("every story is approved".into()),
@@ -113,9 +110,7 @@ impl IterationRun<'_> {
         };
         crash::point("base");
         self.keep_interrupted(&loop_run, &base).await;
-        if self.iteration.until.is_some_and(|until| Instant::now() >= until) {
-            return Err(self.out_of_time());
-        }
+        self.refuse_out_of_time()?;
         if loop_run.gates.is_spent(base.failed(), self.spec.done_pattern.is_some()) {
             return Err(SpawnError::NoGate);
         }
@@ -154,16 +149,10 @@ impl IterationRun<'_> {
     /// sent back because a gate does not hold.
     async fn test_approved(&self, loop_run: &LoopRun, gate: &TaskGate) -> Result<(), SpawnError> {
         loop_run.begin_without_agent(gate).map_err(no_turn)?;
-        let finished = Finished::without_agent(
-            self.iteration.number,
-            crate::daemon::clock::local_now(),
-            self.iteration.until,
-        );
+        let finished = Finished::without_agent(self.iteration.number, local_now(), self.iteration.until);
         let told = |step: Step<'_>| self.notify(self.iteration.number, step);
         let ended = loop_run.conclude(finished, &told, &self.context.hurry).await;
-        if self.iteration.until.is_some_and(|until| Instant::now() >= until) {
-            return Err(self.out_of_time());
-        }
+        self.refuse_out_of_time()?;
         let verdict = ended.verdict.unwrap_or_default();
         if verdict.is_complete() {
             return Err(SpawnError::StoriesApproved);
@@ -203,6 +192,12 @@ impl IterationRun<'_> {
             Some(until) => sleep_until(until + OUT_OF_TIME_MARGIN).await,
             None => std::future::pending().await,
         }
+    }
+
+    /// Refuses to go on once the loop's time is up.
+    fn refuse_out_of_time(&self) -> Result<(), SpawnError> {
+        let is_over = self.iteration.until.is_some_and(|until| Instant::now() >= until);
+        if is_over { Err(self.out_of_time()) } else { Ok(()) }
     }
 
     fn out_of_time(&self) -> SpawnError {
@@ -254,10 +249,8 @@ impl IterationRun<'_> {
         let heard = HookRecord::of(&self.context.run_dir(run));
         let pattern = self.spec.done_pattern.as_deref().and_then(|text| Pattern::compile(text).ok());
         let finished = Finished {
-            iteration: self.iteration.number,
             run: run.0,
             started: self.iteration.started,
-            ended: crate::daemon::clock::local_now(),
             exit,
             end,
             output,
@@ -266,9 +259,9 @@ impl IterationRun<'_> {
             session: self.session(run),
             transcript: heard.transcript,
             api_error: heard.error,
-            until: self.iteration.until,
             never_started: record.as_ref().and_then(|record| record.error.clone()),
             account: None,
+            ..Finished::without_agent(self.iteration.number, local_now(), self.iteration.until)
         };
         let loop_run = self.loop_run();
         let told = |step: Step<'_>| self.notify(self.iteration.number, step);

@@ -6,31 +6,19 @@ use swarm_state::spec::{Prompt, WorkerSpec};
 
 use crate::store::read_bounded;
 
-/// The largest prompt.
 const MAX_PROMPT_BYTES: u64 = 16 << 20;
 
-/// Reads a prompt; `None` if there is none.
-///
-/// # Errors
-/// The documented message.
-pub(crate) fn read(prompt: &Prompt) -> Result<Option<Vec<u8>>, String> {
-    match prompt {
-        Prompt::None => Ok(None),
-        Prompt::Text(text) => Ok(Some(text.clone().into_bytes())),
-        Prompt::File(path) => read_file(path).map(Some),
-    }
-}
-
 /// Reads the prompt of a worker's next run. An empty task file is an error, as a missing one is.
-///
-/// # Errors
-/// The documented message.
 pub(crate) fn next(spec: &WorkerSpec) -> Result<Option<Vec<u8>>, String> {
     // The file with a task that was given as text is a copy, which the agent can change.
     if let Some(task) = spec.ralph.as_ref().and_then(|ralph| ralph.task.as_ref()) {
         return Ok(Some(task.clone().into_bytes()));
     }
-    let prompt = read(&spec.prompt)?;
+    let prompt = match &spec.prompt {
+        Prompt::None => None,
+        Prompt::Text(text) => Some(text.clone().into_bytes()),
+        Prompt::File(path) => Some(read_file(path)?),
+    };
     refuse_blank(spec, prompt.as_deref())?;
     Ok(prompt)
 }
@@ -50,7 +38,6 @@ pub(crate) fn refuse_blank(spec: &WorkerSpec, prompt: Option<&[u8]>) -> Result<(
     }
 }
 
-/// Reads a prompt file.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     read_bounded(path, MAX_PROMPT_BYTES).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => format!("prompt file not found: {}", path.display()),

@@ -12,7 +12,7 @@ use swarm_state::removal::RemovalCommand;
 
 use crate::daemon::messages::WorktreeRemoval;
 use crate::daemon::run::context::RunContext;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::git;
 use crate::procs::{self, Proc};
 
@@ -23,7 +23,7 @@ const PROCESS_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// Removes a worktree as [`git::remove_worktree`] does.
 ///
 /// # Errors
-/// Those of [`git::remove_worktree`]; [`ErrorCode::Conflict`] while processes of the worker use the worktree.
+/// Those of [`git::remove_worktree`]; a conflict while processes of the worker use the worktree.
 pub(crate) async fn remove(
     context: &RunContext,
     worktree: &Worktree,
@@ -42,7 +42,7 @@ pub(crate) async fn remove(
     let who: Vec<String> = left.iter().map(|proc| format!("{} ({})", proc.pid, proc.comm)).collect();
     let pids: Vec<String> = left.iter().map(|proc| proc.pid.to_string()).collect();
     let message = format!("processes of worker '{name}' still use worktree '{tree}': {}", who.join(", "));
-    Err(Error::new(ErrorCode::Conflict, message).hint(format!("kill {}", pids.join(" "))))
+    Err(Error::conflict(message).hint(format!("kill {}", pids.join(" "))))
 }
 
 /// The worker's processes that use its worktree.

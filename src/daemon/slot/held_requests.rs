@@ -22,7 +22,6 @@ const ANSWER_KEPT: Duration = Duration::from_secs(120);
 /// starts, the dialog may not be on the screen yet.
 const DIALOG_GONE_DELAY: Duration = Duration::from_secs(2);
 
-/// A request, and what became of it.
 struct HeldRequest {
     request: AgentRequest,
     since: DateTime<FixedOffset>,
@@ -92,9 +91,6 @@ impl HeldRequests {
 
     /// Keeps the answer for the hook of the oldest open request, or of the one with this id. Returns that request;
     /// `None` if it is not open. `fits` decides whether the answer fits.
-    ///
-    /// # Errors
-    /// That of `fits`.
     pub(crate) fn answer<E>(
         &mut self,
         id: Option<&str>,

@@ -16,19 +16,16 @@ impl Supervisor {
         let (name, slot) = self.find(&params.name)?;
         refuse_own(slot, peer, "allow hosts to itself")?;
         if slot.spec.is_in_docker() {
-            let cwd = slot.worktree.as_ref().map_or(&slot.spec.cwd, |worktree| &worktree.path);
             let message = format!("Docker allows the hosts of worker '{name}', and not swarm");
-            let hint = allow_command(&sandbox_name(cwd), &params.hosts);
-            return Err(Error::new(ErrorCode::Conflict, message).hint(hint));
+            let hint = allow_command(&sandbox_name(slot.cwd()), &params.hosts);
+            return Err(Error::conflict(message).hint(hint));
         }
         let before = Arc::clone(&slot.spec);
         let Some(slot) = self.slots.get_mut(&name) else { return Ok(Empty {}) };
         let spec = Arc::make_mut(&mut slot.spec);
         let Some(sandbox) = spec.sandbox.as_mut().filter(|sandbox| sandbox.net == SandboxNet::Allow) else {
             let message = format!("worker '{name}' has no list of allowed hosts");
-            return Err(
-                Error::new(ErrorCode::Conflict, message).hint("only a worker with --net allow has one")
-            );
+            return Err(Error::conflict(message).hint("only a worker with --net allow has one"));
         };
         for host in params.hosts {
             if !sandbox.hosts.contains(&host) {

@@ -27,7 +27,7 @@ impl Supervisor {
                 None => format!("worker '{name}' holds no request open"),
             };
             let hint = format!("if it shows a dialog, answer there: swarm attach {name}");
-            Error::new(ErrorCode::Conflict, message).hint(hint)
+            Error::conflict(message).hint(hint)
         })
     }
 }

@@ -11,17 +11,16 @@ use swarm_state::engine::{Event, Phase};
 use swarm_state::model::WorkerName;
 use swarm_state::notice::Entry;
 use swarm_state::removal::RemovalCommand;
-use tokio::sync::oneshot;
 
 use crate::daemon::busy::BusyKind;
 use crate::daemon::caller::refuse_own;
 use crate::daemon::crash;
 use crate::daemon::loop_snapshots::{LoopSnapshots, clear, snapshots_of};
-use crate::daemon::messages::{Input, Job, PendingClean, WorktreeRemoval};
+use crate::daemon::messages::{Input, PendingClean, WorktreeRemoval};
 use crate::daemon::reply::{Reply, stopping};
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::git;
 use crate::paths::resolve;
 use crate::protocol::{CleanParams, Forgotten};
@@ -31,24 +30,20 @@ impl Supervisor {
     /// Deletes a worker. The client is answered when all its files are gone.
     pub(crate) fn clean(&mut self, params: CleanParams, peer: Option<i32>, reply: Reply) {
         // Otherwise an agent could delete its loop and start an easier one under the same name.
-        let own = self.find(&params.name).and_then(|(_, slot)| refuse_own(slot, peer, "remove itself"));
-        if let Err(error) = own {
-            return reply.refuse(error);
-        }
-        if let Ok((name, slot)) = self.find(&params.name)
-            && let Some(legacy) = slot.origin.legacy.clone()
-        {
-            return self.clean_legacy(name, legacy, reply);
-        }
-        let name = match self.find(&params.name) {
-            Ok((name, slot)) if is_lost(slot) => {
-                // Its tmux server is gone, so there is nothing to end.
-                self.step(&name, Event::Kill);
-                name
-            }
-            Ok((name, _)) => name,
+        let found = self.find(&params.name);
+        let own =
+            found.and_then(|(name, slot)| refuse_own(slot, peer, "remove itself").map(|()| (name, slot)));
+        let (name, slot) = match own {
+            Ok(own) => own,
             Err(error) => return reply.refuse(error),
         };
+        if let Some(legacy) = slot.origin.legacy.clone() {
+            return self.clean_legacy(name, legacy, reply);
+        }
+        if is_lost(slot) {
+            // Its tmux server is gone, so there is nothing to end.
+            self.step(&name, Event::Kill);
+        }
         let tenant = if params.keep_worktree { Ok(()) } else { self.refuse_shared_worktree(&name) };
         let Some(slot) = self.slots.get_mut(&name) else { return };
         if let Err(error) = admit(&name, slot).and(tenant) {
@@ -62,11 +57,9 @@ impl Supervisor {
             if params.keep_worktree {
                 forgotten.worktree_kept = Some(worktree.path);
             } else {
-                let (done, removed) = oneshot::channel();
-                let permission = params.permission();
-                let wanted = WorktreeRemoval { permission, command: RemovalCommand::Clean };
-                slot.driver.push(Job::RemoveWorktree { worktree, removal: wanted, reply: done });
-                removal = Some(removed);
+                let wanted =
+                    WorktreeRemoval { permission: params.permission(), command: RemovalCommand::Clean };
+                removal = Some(slot.driver.remove_worktree(worktree, wanted));
             }
         }
         let (store, inbox) = (self.store.clone(), self.inbox.clone());
@@ -97,14 +90,15 @@ impl Supervisor {
     /// Refuses to remove a worker's worktree while another live worker works in it.
     pub(crate) fn refuse_shared_worktree(&self, name: &WorkerName) -> Result<()> {
         let Some(tree) = self.slots.get(name).and_then(|s| s.worktree.as_ref()) else { return Ok(()) };
-        let inside = |slot: &Slot| {
-            let cwd = slot.worktree.as_ref().map_or(&slot.spec.cwd, |own| &own.path);
-            !slot.engine.is_stopped() && slot.spec.name != *name && resolve(cwd).starts_with(&tree.path)
+        let is_inside = |slot: &&Slot| {
+            !slot.engine.is_stopped()
+                && slot.spec.name != *name
+                && resolve(slot.cwd()).starts_with(&tree.path)
         };
-        let Some(other) = self.slots.values().find(|slot| inside(slot)) else { return Ok(()) };
+        let Some(other) = self.slots.values().find(is_inside) else { return Ok(()) };
         let other = &other.spec.name;
         let message = format!("worker '{other}' works in worktree '{}'", tree.path.display());
-        Err(Error::new(ErrorCode::Conflict, message).hint(format!("to end it: swarm kill {other}")))
+        Err(Error::conflict(message).hint(format!("to end it: swarm kill {other}")))
     }
 
     /// Deletes the record, or keeps the worker if something could not be removed.
@@ -165,13 +159,12 @@ fn loop_dirs(store: &Store, name: &WorkerName) -> Vec<String> {
 pub(crate) fn refuse_newer(store: &Store, name: &WorkerName) -> Result<()> {
     match store.read_ralph(name) {
         Ok(RalphRead::Bad(problem)) if problem.reserved => {
-            Err(Error::new(ErrorCode::Conflict, problem.message).hint(RESERVED_HINT))
+            Err(Error::conflict(problem.message).hint(RESERVED_HINT))
         }
         Ok(_) | Err(_) => Ok(()),
     }
 }
 
-/// Adds a removed worktree to the answer.
 fn add_removal(forgotten: &mut Forgotten, removed: git::Removed) {
     forgotten.worktree_removed = Some(removed.path);
     forgotten.ignored_removed = removed.ignored;
@@ -194,7 +187,6 @@ fn is_lost(slot: &Slot) -> bool {
 /// Refuses a worker that has not stopped.
 fn admit(name: &WorkerName, slot: &Slot) -> Result<()> {
     refuse_newer(&slot.driver.context.store, name)?;
-    let refuse = |message: String| Error::new(ErrorCode::Conflict, message);
     slot.refuse_busy()?;
     if slot.engine.is_stopped() {
         return Ok(());
@@ -204,5 +196,5 @@ fn admit(name: &WorkerName, slot: &Slot) -> Result<()> {
         _ => slot.engine.status().to_string(),
     };
     let hint = format!("to end it: swarm kill {name}");
-    Err(refuse(format!("worker '{name}' has not stopped ({how})")).hint(hint))
+    Err(Error::conflict(format!("worker '{name}' has not stopped ({how})")).hint(hint))
 }

@@ -4,9 +4,9 @@ use swarm_state::engine::{Event, Phase};
 use swarm_state::notice::HoldBy;
 
 use crate::daemon::caller::refuse_own;
-use crate::daemon::legacy;
+use crate::daemon::legacy::refuse_legacy;
 use crate::daemon::supervisor::Supervisor;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::protocol::HoldChanged;
 
 impl Supervisor {
@@ -14,13 +14,12 @@ impl Supervisor {
         let (name, slot) = self.find(name)?;
         // The time of a hold counts for no limit of the loop.
         refuse_own(slot, peer, "hold itself")?;
-        if let Some(refusal) = legacy::refuse_legacy(slot) {
-            return Err(refusal);
-        }
-        let conflict = |message: String| Err(Error::new(ErrorCode::Conflict, message));
+        refuse_legacy(slot)?;
         match slot.engine.phase() {
-            Phase::Stopped { .. } => return conflict(format!("worker '{name}' has finished")),
-            Phase::Lost => return conflict(format!("worker '{name}' is lost: it has no agent to hold")),
+            Phase::Stopped { .. } => return Err(Error::conflict(format!("worker '{name}' has finished"))),
+            Phase::Lost => {
+                return Err(Error::conflict(format!("worker '{name}' is lost: it has no agent to hold")));
+            }
             _ => {}
         }
         let changed = !matches!(slot.engine.held_by(), Some((HoldBy::Command, _)));

@@ -3,11 +3,10 @@
 use swarm_state::engine::Event;
 use swarm_state::model::WorkerName;
 use swarm_state::removal::RemovalCommand;
-use tokio::sync::oneshot;
 
 use crate::daemon::busy::BusyKind;
-use crate::daemon::legacy;
-use crate::daemon::messages::{AfterStop, Job, RunReport, WorktreeRemoval};
+use crate::daemon::legacy::refuse_legacy;
+use crate::daemon::messages::{AfterStop, RunReport, WorktreeRemoval};
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
@@ -17,11 +16,8 @@ use crate::protocol::{KillParams, Killed};
 impl Supervisor {
     /// Ends a worker. The client is answered when none of its processes runs any more.
     pub(crate) fn kill(&mut self, params: KillParams, reply: Reply) {
-        let found = self.find(&params.name).and_then(|(name, slot)| match legacy::refuse_legacy(slot) {
-            Some(refusal) => Err(refusal),
-            None => Ok((name, slot)),
-        });
-        let name = match found {
+        let found = self.find(&params.name);
+        let name = match found.and_then(|(name, slot)| refuse_legacy(slot).map(|()| (name, slot))) {
             Err(error) => return reply.refuse(error),
             Ok((name, slot)) if slot.engine.is_stopped() => {
                 slot.busy.cancel();
@@ -89,16 +85,15 @@ impl Supervisor {
         }
         // No other run may start in the worktree meanwhile.
         let busy = slot.busy.begin(BusyKind::RemoveWorktree);
-        let (done, removed) = oneshot::channel();
         let removal = WorktreeRemoval { permission: params.permission(), command: RemovalCommand::Kill };
-        slot.driver.push(Job::RemoveWorktree { worktree, removal, reply: done });
+        let removed = slot.driver.remove_worktree(worktree, removal);
         let context = slot.driver.context.clone();
         tokio::spawn(async move {
             // The worker has ended, whether its worktree can be removed or not.
             match removed.await {
                 Err(_) => {
                     let message = "the worktree stays: the daemon is stopping";
-                    killed.worktree_error = Some(Error::new(ErrorCode::Internal, message));
+                    killed.worktree_error = Some(Error::internal(message));
                 }
                 Ok(Err(error)) => killed.worktree_error = Some(error),
                 Ok(Ok(removed)) => {

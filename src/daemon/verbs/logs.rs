@@ -2,25 +2,28 @@
 
 use crate::daemon::output::{OutputSource, last_section, lines_of, wish};
 use crate::daemon::pages::{self, LinesWanted};
-use crate::daemon::reply::Reply;
-use crate::daemon::reply::stopping;
-use crate::daemon::slot::Slot;
+use crate::daemon::reply::{Later, stopping};
+use crate::daemon::supervisor::Supervisor;
 use crate::error::Result;
 use crate::protocol::{Lines, LogsParams, RUNNING};
 
-pub(crate) mod one_run;
+mod one_run;
 
-/// Answers `logs`: the current (or last) run, one run, or all runs that are kept.
-///
-/// Lines are counted as the log will have them once the run is over, so that a follower's count goes on
-/// from one run to the next: what is logged, a header, and what is in the pane.
-pub(crate) fn logs(slot: &Slot, params: &LogsParams, reply: Reply) {
-    let source = OutputSource::of(slot);
-    let (wish, history) = (wish(params), params.history);
-    if let Some(number) = params.iteration {
-        return one_run::logs(slot, source, number, wish, reply);
+use one_run::KnownRuns;
+
+impl Supervisor {
+    /// The output of the current (or last) run, of one run, or of all runs that are kept.
+    ///
+    /// Lines are counted as the log will have them once the run is over, so that a follower's count goes on
+    /// from one run to the next: what is logged, a header, and what is in the pane.
+    pub(crate) fn logs(&mut self, params: &LogsParams) -> Later<Lines> {
+        let (_, slot) = self.find(&params.name)?;
+        let (source, wish) = (OutputSource::of(slot), wish(params));
+        Ok(match params.iteration {
+            Some(number) => Box::pin(one_run::find(KnownRuns::of(slot, &source), source, number, wish)),
+            None => Box::pin(all_logs(source, wish, params.history)),
+        })
     }
-    tokio::spawn(async move { reply.answer(all_logs(source, wish, history).await) });
 }
 
 async fn all_logs(source: OutputSource, wish: LinesWanted, history: bool) -> Result<Lines> {

@@ -16,10 +16,10 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::daemon::clock::local_now;
-use crate::daemon::reply::Reply;
+use crate::daemon::reply::Later;
 use crate::daemon::slot::{Slot, course_of};
 use crate::daemon::supervisor::Supervisor;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::git;
 use crate::loops::LoopRun;
 use crate::protocol::{MorningParams, MorningView, WorkerWork};
@@ -36,7 +36,6 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many worktrees git reads at a time.
 const MAX_PARALLEL_TREES: usize = 4;
 
-/// The source of one worker's work.
 struct WorkSource {
     name: WorkerName,
     /// The loop, and its current or last iteration.
@@ -57,12 +56,8 @@ impl WorkSource {
 }
 
 impl Supervisor {
-    /// Answers `morning`.
-    pub(crate) fn morning(&mut self, params: &MorningParams, reply: Reply) {
-        let since = match params.since.as_deref().map(time).transpose() {
-            Ok(since) => since.or(self.last_look()),
-            Err(error) => return reply.refuse(error),
-        };
+    pub(crate) fn morning(&mut self, params: &MorningParams) -> Later<MorningView> {
+        let since = params.since.as_deref().map(time).transpose()?.or(self.last_look());
         let period = Period { since, until: local_now() };
         let follows =
             |name: &WorkerName| params.after.as_ref().is_none_or(|after| name.as_str() > after.as_str());
@@ -80,20 +75,14 @@ impl Supervisor {
         if params.after.is_none() && since.is_some() {
             view.removed = self.removed_in(&period);
         }
-        tokio::spawn(async move {
+        Ok(Box::pin(async move {
             let trees: Vec<Option<Worktree>> = sources.iter().map(|source| source.worktree.clone()).collect();
             let read = move || sources.iter().map(|source| work(source, &period)).collect();
-            let internal = |e| Error::new(ErrorCode::Internal, format!("the morning view failed: {e}"));
-            let outcome: Result<Vec<WorkerWork>> = tokio::task::spawn_blocking(read).await.map_err(internal);
-            let answer = match outcome {
-                Ok(mut workers) => {
-                    add_unmerged(&mut workers, trees).await;
-                    Ok(MorningView { workers, ..view })
-                }
-                Err(error) => Err(error),
-            };
-            reply.answer(answer);
-        });
+            let internal = |e| Error::internal(format!("the morning view failed: {e}"));
+            view.workers = tokio::task::spawn_blocking(read).await.map_err(internal)?;
+            add_unmerged(&mut view.workers, trees).await;
+            Ok(view)
+        }))
     }
 
     /// The workers that were deleted in the period, by name. A worker that has the name now hides an earlier one.

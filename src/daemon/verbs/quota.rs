@@ -9,7 +9,7 @@ use crate::daemon::caller::{refuse_own, workers_of};
 use crate::daemon::quotas::{account_of, title_of};
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::protocol::{QuotaAccountView, QuotaFigureView, QuotaLifted, QuotaView};
 
 /// The account for a person to read, by the daemon's own home directory.
@@ -75,7 +75,7 @@ impl Supervisor {
         }
         if !workers_of(peer, &self.store).is_empty() {
             let message = "a worker may not lift the park of an account";
-            return Err(Error::new(ErrorCode::Conflict, message).hint("run this from outside the workers"));
+            return Err(Error::conflict(message).hint("run this from outside the workers"));
         }
         self.apply_quotas();
         let parked = |slots: &BTreeMap<_, Slot>| {

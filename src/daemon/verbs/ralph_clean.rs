@@ -4,7 +4,7 @@ use swarm_state::model::WorkerName;
 
 use crate::daemon::caller::refuse_own;
 use crate::daemon::loop_snapshots::{LoopSnapshots, clear, snapshots_of};
-use crate::daemon::reply::Reply;
+use crate::daemon::reply::Later;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::clean::refuse_newer;
@@ -12,22 +12,17 @@ use crate::error::{Error, Result};
 use crate::protocol::{Cleaned, RalphCleanParams};
 
 impl Supervisor {
-    pub(crate) fn ralph_clean(&mut self, params: &RalphCleanParams, peer: Option<i32>, reply: Reply) {
-        let (mut cleaned, snapshots) = match self.remove_loops(params, peer) {
-            Ok(removed) => removed,
-            Err(error) => return reply.refuse(error),
-        };
-        let discard = params.discard;
-        let name = params.name.clone();
-        tokio::spawn(async move {
-            cleaned.snapshots = clear(snapshots, discard, &mut cleaned.warnings).await;
+    pub(crate) fn ralph_clean(&mut self, params: RalphCleanParams, peer: Option<i32>) -> Later<Cleaned> {
+        let (mut cleaned, snapshots) = self.remove_loops(&params, peer)?;
+        Ok(Box::pin(async move {
+            cleaned.snapshots = clear(snapshots, params.discard, &mut cleaned.warnings).await;
             let is_empty =
                 cleaned.removed.is_empty() && cleaned.kept.is_empty() && cleaned.snapshots.is_empty();
-            reply.answer(match name {
+            match params.name {
                 Some(name) if is_empty => Err(Error::invalid(format!("no ralph state for '{name}'"))),
                 _ => Ok(cleaned),
-            });
-        });
+            }
+        }))
     }
 
     /// Removes the files at once, so that a new loop of the name cannot lose its own.

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::daemon::reply::Reply;
+use crate::daemon::reply::Later;
 use crate::daemon::slot::{course_of, repo_of};
 use crate::daemon::supervisor::Supervisor;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::git;
 use crate::loops::LoopRun;
 use crate::protocol::{DiffParams, DiffView};
@@ -15,36 +15,29 @@ use crate::shell::quote_path;
 pub(crate) const MAX_ANSWER_BYTES: usize = 400_000;
 
 impl Supervisor {
-    /// Answers `ralph.diff`.
-    pub(crate) fn ralph_diff(&mut self, params: &DiffParams, reply: Reply) {
-        let wanted = params.iteration;
-        match self.find_loop(&params.name) {
-            Err(error) => reply.refuse(error),
-            Ok((_, slot)) => {
-                let (loop_run, repo) = (course_of(slot), repo_of(slot));
-                let last = slot.engine.ralph().map_or(0, |ralph| ralph.iteration);
-                tokio::spawn(async move { reply.answer(diff(&loop_run, repo, wanted, last).await) });
-            }
-        }
+    pub(crate) fn ralph_diff(&mut self, params: &DiffParams) -> Later<DiffView> {
+        let (_, slot) = self.find_loop(&params.name)?;
+        let last = slot.engine.ralph().map_or(0, |ralph| ralph.iteration);
+        Ok(Box::pin(diff(course_of(slot), repo_of(slot), params.iteration, last)))
     }
 }
 
-async fn diff(loop_run: &LoopRun, repo: PathBuf, wanted: Option<u32>, last: u32) -> Result<DiffView> {
+async fn diff(loop_run: LoopRun, repo: PathBuf, wanted: Option<u32>, last: u32) -> Result<DiffView> {
     let last = (1..=last).rev().find(|n| loop_run.read_iteration(*n).is_some_and(|it| it.commit.is_some()));
     let (from, to) = match (wanted, last) {
         (Some(0), _) => return Err(Error::invalid("iterations are numbered from 1")),
         (Some(n), _) => (n - 1, n),
         (None, Some(last)) => (0, last),
-        (None, None) => return Err(no_snapshot(loop_run, "any iteration")),
+        (None, None) => return Err(no_snapshot(&loop_run, "any iteration")),
     };
     if loop_run.read_iteration(to).is_none_or(|it| it.commit.is_none()) {
-        return Err(no_snapshot(loop_run, &format!("iteration {to}")));
+        return Err(no_snapshot(&loop_run, &format!("iteration {to}")));
     }
     for iteration in [from, to] {
-        refuse_deleted(loop_run, &repo, iteration).await?;
+        refuse_deleted(&loop_run, &repo, iteration).await?;
     }
     let (from, to) = (loop_run.reference(from), loop_run.reference(to));
-    let mut text = git::diff(&repo, &from, &to).await?;
+    let mut text = git::diff(&repo, &[], &from, &to).await?;
     let truncated = text.len() > MAX_ANSWER_BYTES;
     let cut = (0..=MAX_ANSWER_BYTES.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     text.truncate(cut);
@@ -74,5 +67,5 @@ pub(crate) async fn refuse_deleted(loop_run: &LoopRun, repo: &Path, iteration: u
     };
     let message =
         format!("iteration {iteration} of '{name}' has no snapshot any more: {reference} was deleted");
-    Err(Error::new(ErrorCode::Conflict, message).hint(hint))
+    Err(Error::conflict(message).hint(hint))
 }

@@ -2,24 +2,23 @@
 
 use crate::daemon::output::{OutputSource, wish};
 use crate::daemon::pages;
-use crate::daemon::reply::Reply;
-use crate::daemon::slot::Slot;
+use crate::daemon::reply::{Later, stopping};
+use crate::daemon::supervisor::Supervisor;
 use crate::protocol::{Lines, LogsParams};
 use crate::store::MAX_LOG_BYTES;
 
 /// The most bytes of a loop's `iterations.log` that are told.
 const MAX_ITERATIONS_LOG_BYTES: u64 = 2 * MAX_LOG_BYTES;
 
-/// Answers `ralph.logs`.
-pub(crate) fn ralph_logs(slot: &Slot, params: &LogsParams, reply: Reply) {
-    let source = OutputSource::of(slot);
-    let wish = wish(params);
-    tokio::task::spawn_blocking(move || {
-        let all = source.store.read_iteration_log(&source.name, usize::MAX, MAX_ITERATIONS_LOG_BYTES);
-        let lines = all.map(|all| {
+impl Supervisor {
+    pub(crate) fn ralph_logs(&mut self, params: &LogsParams) -> Later<Lines> {
+        let (_, slot) = self.find_loop(&params.name)?;
+        let (source, wish) = (OutputSource::of(slot), wish(params));
+        let read = move || {
+            let all = source.store.read_iteration_log(&source.name, usize::MAX, MAX_ITERATIONS_LOG_BYTES)?;
             let total = all.total.unwrap_or(all.lines.len() as u64);
-            Lines { total, ..pages::answer(all.lines, wish) }
-        });
-        reply.answer(lines);
-    });
+            Ok(Lines { total, ..pages::answer(all.lines, wish) })
+        };
+        Ok(Box::pin(async { tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err(stopping())) }))
+    }
 }

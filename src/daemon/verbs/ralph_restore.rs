@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::daemon::reply::Reply;
+use crate::daemon::reply::Later;
 use crate::daemon::slot::{course_of, repo_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::ralph_diff::{no_snapshot, refuse_deleted};
@@ -12,28 +12,22 @@ use crate::loops::LoopRun;
 use crate::protocol::{RestoreParams, Restored};
 
 impl Supervisor {
-    /// Answers `ralph.restore`.
-    pub(crate) fn ralph_restore(&mut self, params: RestoreParams, reply: Reply) {
-        match self.find_loop(&params.name) {
-            Err(error) => reply.refuse(error),
-            Ok((_, slot)) => {
-                let (loop_run, repo) = (course_of(slot), repo_of(slot));
-                tokio::spawn(async move { reply.answer(restore(&loop_run, repo, params).await) });
-            }
-        }
+    pub(crate) fn ralph_restore(&mut self, params: RestoreParams) -> Later<Restored> {
+        let (_, slot) = self.find_loop(&params.name)?;
+        Ok(Box::pin(restore(course_of(slot), repo_of(slot), params)))
     }
 }
 
-async fn restore(loop_run: &LoopRun, repo: PathBuf, params: RestoreParams) -> Result<Restored> {
+async fn restore(loop_run: LoopRun, repo: PathBuf, params: RestoreParams) -> Result<Restored> {
     let iteration = params.iteration;
     let taken = match iteration {
         0 => loop_run.read_base().is_some_and(|base| base.commit.is_some()),
         n => loop_run.read_iteration(n).is_some_and(|it| it.commit.is_some()),
     };
     if !taken {
-        return Err(no_snapshot(loop_run, &format!("iteration {iteration}")));
+        return Err(no_snapshot(&loop_run, &format!("iteration {iteration}")));
     }
-    refuse_deleted(loop_run, &repo, iteration).await?;
+    refuse_deleted(&loop_run, &repo, iteration).await?;
     let name = format!("{}-{iteration}", loop_run.name);
     let branch = params.branch.unwrap_or_else(|| format!("swarm/{name}"));
     let reference = loop_run.reference(iteration);

@@ -7,12 +7,12 @@ use swarm_state::advice::raise_and_resume;
 use swarm_state::engine::{Edits, Event, Now, Phase};
 
 use crate::daemon::caller::refuse_own;
-use crate::daemon::legacy;
+use crate::daemon::legacy::refuse_legacy;
 use crate::daemon::run::prompt;
 use crate::daemon::slot::{Slot, course_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::ralph_pause::status_of;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::loops::check_task_files;
 use crate::protocol::{Changed, ResumeParams};
 
@@ -28,9 +28,7 @@ impl Supervisor {
             return Ok(());
         }
         refuse_own(slot, peer, "change its own loop")?;
-        if let Some(refusal) = legacy::refuse_legacy(slot) {
-            return Err(refusal);
-        }
+        refuse_legacy(slot)?;
         if let Some(key) = params.env.keys().find(|key| key.is_empty() || key.contains(['=', '\0'])) {
             return Err(Error::invalid(format!("{key:?} is not a valid variable name")));
         }
@@ -78,8 +76,7 @@ fn refuse_broken_list(slot: &Slot) -> Result<()> {
     check_task_files(&loop_run.cwd, gate).map(drop).map_err(|error| {
         let name = &slot.spec.name;
         let message = format!("the loop of worker '{name}' cannot continue: {}", error.message);
-        Error::new(ErrorCode::Conflict, message)
-            .hint(format!("fix or restore the file, then: swarm ralph resume {name}"))
+        Error::conflict(message).hint(format!("fix or restore the file, then: swarm ralph resume {name}"))
     })
 }
 
@@ -94,8 +91,7 @@ fn refuse_ended(slot: &Slot, now: Now) -> Result<()> {
     let reasons: Vec<String> = ralph.reached_limits(now).map(|reason| reason.text()).collect();
     if !reasons.is_empty() {
         let message = format!("the loop of worker '{name}' is still at its limit: {}", reasons.join("; "));
-        return Err(Error::new(ErrorCode::Conflict, message)
-            .hint(raise_and_resume(name.as_str(), &ralph.raised_limits())));
+        return Err(Error::conflict(message).hint(raise_and_resume(name.as_str(), &ralph.raised_limits())));
     }
     refuse_without_files(slot)
 }
@@ -114,12 +110,11 @@ fn refuse_without_files(slot: &Slot) -> Result<()> {
     if !loop_run.cwd.is_dir() {
         let what = if slot.worktree.is_some() { "worktree" } else { "directory" };
         let message = format!("the {what} of worker '{name}' does not exist: {}", loop_run.cwd.display());
-        return Err(Error::new(ErrorCode::Conflict, message)
+        return Err(Error::conflict(message)
             .hint(format!("to start the loop again from the first iteration: swarm respawn {name}")));
     }
-    prompt::next(&slot.spec).map_err(|e| {
-        Error::new(ErrorCode::Conflict, e).hint(format!("restore the file, then swarm ralph resume {name}"))
-    })?;
+    prompt::next(&slot.spec)
+        .map_err(|e| Error::conflict(e).hint(format!("restore the file, then swarm ralph resume {name}")))?;
     // `ralph clean` deletes it with the task and the results.
     if slot.engine.ralph().is_some_and(|ralph| ralph.worked) && loop_run.read_base().is_none() {
         return Err(loop_run.no_base());
@@ -127,7 +122,6 @@ fn refuse_without_files(slot: &Slot) -> Result<()> {
     Ok(())
 }
 
-/// The error for a loop that has ended and cannot continue.
 pub(crate) fn has_ended(slot: &Slot) -> Error {
     let name = &slot.spec.name;
     let reason = match slot.engine.phase() {
@@ -135,6 +129,6 @@ pub(crate) fn has_ended(slot: &Slot) -> Error {
         _ => String::new(),
     };
     let again = if slot.origin.legacy.is_some() { "spawn --ralph --name" } else { "respawn" };
-    Error::new(ErrorCode::Conflict, format!("the loop of worker '{name}' has ended{reason}"))
+    Error::conflict(format!("the loop of worker '{name}' has ended{reason}"))
         .hint(format!("to start it again from the first iteration: swarm {again} {name}"))
 }

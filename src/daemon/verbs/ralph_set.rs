@@ -4,7 +4,7 @@
 use swarm_state::engine::Event;
 
 use crate::daemon::caller::refuse_own;
-use crate::daemon::legacy;
+use crate::daemon::legacy::refuse_legacy;
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::ralph_resume::has_ended;
 use crate::daemon::verbs::spawn::{check_context, check_cost};
@@ -16,9 +16,7 @@ impl Supervisor {
     pub(crate) fn ralph_set(&mut self, params: &RalphSetParams, peer: Option<i32>) -> Result<RalphView> {
         let (name, slot) = self.find_loop(&params.name)?;
         refuse_own(slot, peer, "change its own loop")?;
-        if let Some(refusal) = legacy::refuse_legacy(slot) {
-            return Err(refusal);
-        }
+        refuse_legacy(slot)?;
         if slot.engine.is_stopped() && !slot.engine.ended_at_limit() {
             return Err(has_ended(slot));
         }

@@ -2,7 +2,7 @@
 
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::views;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::protocol::RalphView;
 
 impl Supervisor {
@@ -10,6 +10,6 @@ impl Supervisor {
         let (name, _) = self.find_loop(name)?;
         self.apply_file_edits(&name);
         let view = self.slots.get(&name).and_then(views::ralph);
-        view.ok_or_else(|| Error::new(ErrorCode::Internal, "a loop without numbers"))
+        view.ok_or_else(|| Error::internal("a loop without numbers"))
     }
 }

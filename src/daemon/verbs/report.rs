@@ -8,13 +8,13 @@ use swarm_state::ignored::IgnoredFiles;
 use swarm_state::proof::Layer;
 
 use crate::daemon::caller::refuse_own;
-use crate::daemon::reply::Reply;
+use crate::daemon::reply::Later;
 use crate::daemon::slot::{Slot, course_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::ralph_diff::MAX_ANSWER_BYTES;
 use crate::daemon::verbs::ralph_resume::limits_to_raise;
 use crate::daemon::views;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::git;
 use crate::loops::{LoopRun, is_program};
 use crate::protocol::{Report, ReportParams, Watched};
@@ -27,42 +27,31 @@ const LISTING_TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_WATCHED_FILES: usize = 20;
 
 impl Supervisor {
-    /// Answers `ralph.report`.
-    pub(crate) fn ralph_report(&mut self, params: &ReportParams, peer: Option<i32>, reply: Reply) {
+    pub(crate) fn ralph_report(&mut self, params: &ReportParams, peer: Option<i32>) -> Later<Report> {
         let now = self.now();
-        let found = self.find_loop(&params.name);
-        let has_secrets = |slot: &Slot| !slot.spec.ralph.as_ref().is_none_or(|r| r.gates.rooms.is_empty());
-        let is_own = found
-            .as_ref()
-            .is_ok_and(|(_, slot)| has_secrets(slot) && refuse_own(slot, peer, "read its report").is_err());
-        let found = found.and_then(|(_, slot)| Ok((outline(slot, now)?, course_of(slot))));
-        let from = params.from.max(1);
-        match found {
-            Err(error) => reply.refuse(error),
-            Ok((report, loop_run)) => {
-                tokio::spawn(async move {
-                    let tree = report.worktree.as_ref().filter(|_| from == 1).map(|tree| tree.path.clone());
-                    let filled = tokio::task::spawn_blocking(move || filled(report, &loop_run, from)).await;
-                    let internal = |e| Error::new(ErrorCode::Internal, format!("a report failed: {e}"));
-                    let mut outcome = filled.map_err(internal);
-                    if let Some(report) = outcome.as_mut().ok().filter(|_| is_own) {
-                        hide_held_out(report);
-                    }
-                    if let (Ok(report), Some(tree)) = (&mut outcome, tree.filter(|tree| tree.exists())) {
-                        let listed = tokio::time::timeout(LISTING_TIMEOUT, git::ignored(&tree)).await;
-                        report.ignored =
-                            listed.unwrap_or_else(|_| Ok(IgnoredFiles::default())).unwrap_or_default();
-                    }
-                    reply.answer(outcome);
-                });
+        let (_, slot) = self.find_loop(&params.name)?;
+        let has_secrets = slot.spec.ralph.as_ref().is_some_and(|r| !r.gates.rooms.is_empty());
+        let is_own = has_secrets && refuse_own(slot, peer, "read its report").is_err();
+        let (report, loop_run, from) = (outline(slot, now)?, course_of(slot), params.from.max(1));
+        Ok(Box::pin(async move {
+            let tree = report.worktree.as_ref().filter(|_| from == 1).map(|tree| tree.path.clone());
+            let filled = tokio::task::spawn_blocking(move || filled(report, &loop_run, from)).await;
+            let mut report = filled.map_err(|e| Error::internal(format!("a report failed: {e}")))?;
+            if is_own {
+                hide_held_out(&mut report);
             }
-        }
+            if let Some(tree) = tree.filter(|tree| tree.exists()) {
+                let listed = tokio::time::timeout(LISTING_TIMEOUT, git::ignored(&tree)).await;
+                report.ignored = listed.ok().and_then(Result::ok).unwrap_or_default();
+            }
+            Ok(report)
+        }))
     }
 }
 
 /// The report's fields that need no file.
 fn outline(slot: &Slot, now: Now) -> Result<Report> {
-    let missing = || Error::new(ErrorCode::Internal, "the loop's numbers are missing");
+    let missing = || Error::internal("the loop's numbers are missing");
     let (ralph, spec) =
         (slot.engine.ralph().ok_or_else(missing)?, slot.spec.ralph.as_ref().ok_or_else(missing)?);
     let spent = ralph.spent(now);

@@ -9,20 +9,17 @@ use std::sync::Arc;
 use swarm_state::engine::{Event, Phase};
 use swarm_state::removal::{Permission, RemovalCommand};
 use swarm_state::spec::WorkerSpec;
-use tokio::sync::oneshot;
 
 use crate::daemon::boot::RECORD_LOST;
 use crate::daemon::busy::BusyKind;
 use crate::daemon::caller::refuse_own;
-use crate::daemon::messages::{
-    AfterStop, Input, Job, PendingRespawn, PendingSpawn, RunReport, WorktreeRemoval,
-};
+use crate::daemon::messages::{AfterStop, Input, PendingRespawn, PendingSpawn, RunReport, WorktreeRemoval};
 use crate::daemon::reply::Reply;
 use crate::daemon::run::remove_worktree::{ignored_note, refused};
 use crate::daemon::slot::{Slot, Start, course_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::spawn;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::git;
 use crate::protocol::RespawnParams;
 
@@ -30,7 +27,7 @@ impl PendingRespawn {
     /// Refuses the request because the worker was killed meanwhile: a kill wins.
     pub(crate) fn refuse_killed(self) {
         let message = format!("worker '{}' was killed meanwhile", self.name);
-        self.reply.refuse(Error::new(ErrorCode::Conflict, message));
+        self.reply.refuse(Error::conflict(message));
     }
 }
 
@@ -104,12 +101,11 @@ impl Supervisor {
         let unwanted = |path: &std::path::Path| wish.clean_first || !path.exists();
         if let Some(worktree) = slot.worktree.clone().filter(|w| unwanted(&w.path)) {
             wish.clean_first = false;
-            let (done, removed) = oneshot::channel();
             let removal = WorktreeRemoval { permission: wish.permission, command: RemovalCommand::Respawn };
-            slot.driver.push(Job::RemoveWorktree { worktree, removal, reply: done });
+            let removed = slot.driver.remove_worktree(worktree, removal);
             let context = slot.driver.context.clone();
             tokio::spawn(async move {
-                let stopping = Err(Error::new(ErrorCode::Internal, "the daemon is stopping"));
+                let stopping = Err(Error::internal("the daemon is stopping"));
                 match removed.await.unwrap_or(stopping) {
                     Ok(removed) => {
                         context.report(RunReport::WorktreeGone);
@@ -128,14 +124,13 @@ impl Supervisor {
             Err(error) => reply.refuse(error),
             Ok(found) => {
                 warnings.extend(found);
-                let (until_ready, respawned, request) = (false, true, wish.request);
                 let pending = PendingSpawn {
                     reply,
-                    until_ready,
+                    until_ready: false,
                     seq,
-                    respawned,
+                    respawned: true,
                     warnings,
-                    request,
+                    request: wish.request,
                     lacks_sandbox: false,
                 };
                 self.start_worker(&name, spec, pending);
@@ -147,25 +142,28 @@ impl Supervisor {
 /// Refuses a worker that cannot be respawned, or not by this caller.
 fn respawnable(slot: &Slot, peer: Option<i32>) -> Result<()> {
     let name = &slot.spec.name;
-    let conflict = |message: String| Error::new(ErrorCode::Conflict, message);
     slot.refuse_busy()?;
     // Without a waiting request, an earlier daemon began the kill. Its client repeats the request if it still waits.
     if slot.engine.is_killed() && !slot.engine.is_stopped() && !slot.waiting.after_stop.is_empty() {
-        return Err(conflict(format!("worker '{name}' is being killed")).hint("wait a moment, then retry"));
+        return Err(
+            Error::conflict(format!("worker '{name}' is being killed")).hint("wait a moment, then retry")
+        );
     }
     // Otherwise the client that waits for the first run would be told that the worker was killed.
     if matches!(slot.start, Start::Pending(_))
         && matches!(slot.engine.phase(), Phase::Idle | Phase::Spawning { .. })
     {
-        return Err(conflict(format!("worker '{name}' is starting")).hint("wait a moment, then retry"));
+        return Err(Error::conflict(format!("worker '{name}' is starting")).hint("wait a moment, then retry"));
     }
     if slot.origin.legacy.is_some() {
-        return Err(conflict(format!("worker '{name}' belongs to an earlier swarm and is not changed")));
+        return Err(Error::conflict(format!(
+            "worker '{name}' belongs to an earlier swarm and is not changed"
+        )));
     }
     if slot.spec.tags.iter().any(|tag| tag == RECORD_LOST) && slot.spec.env.is_empty() {
         let message =
             format!("the record of worker '{name}' was lost, and with it the command that started it");
-        return Err(conflict(message).hint(format!("swarm spawn --name {name} --replace -- COMMAND")));
+        return Err(Error::conflict(message).hint(format!("swarm spawn --name {name} --replace -- COMMAND")));
     }
     refuse_own(slot, peer, "respawn itself")
 }

@@ -31,8 +31,7 @@ impl Supervisor {
             Ok((_, slot)) if slot.engine.is_ending() => {
                 let message =
                     format!("nothing was sent, since the run of worker '{}' is ending", params.name);
-                let error =
-                    Error::new(ErrorCode::Conflict, message).hint("wait a moment, then send it again");
+                let error = Error::conflict(message).hint("wait a moment, then send it again");
                 reply.refuse(error);
             }
             Ok((pane, slot)) => {
@@ -80,11 +79,11 @@ pub(crate) fn pane_of(slot: &Slot) -> Result<Pane> {
         Some(pane) if slot.engine.has_pane() && pane.run == slot.engine.run() => Ok(pane.clone()),
         _ if slot.engine.has_pane() => {
             let message = format!("worker '{name}' is starting");
-            Err(Error::new(ErrorCode::Conflict, message).hint("wait a moment, then retry"))
+            Err(Error::conflict(message).hint("wait a moment, then retry"))
         }
         _ => {
             let message = format!("worker '{name}' is not running ({})", slot.engine.status());
-            Err(Error::new(ErrorCode::Conflict, message).hint(format!("for its output: swarm logs {name}")))
+            Err(Error::conflict(message).hint(format!("for its output: swarm logs {name}")))
         }
     }
 }

@@ -10,12 +10,11 @@ use swarm_state::model::{WorkerName, Worktree};
 use swarm_state::notice::{Entry, IterationExit, StopReason};
 use swarm_state::removal::{Permission, RemovalCommand};
 use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
-use tokio::sync::oneshot;
 
 use crate::daemon::busy::BusyKind;
 use crate::daemon::caller::{refuse_own, workers_of};
 use crate::daemon::crash;
-use crate::daemon::messages::{AfterStop, Input, Job, PendingDiscard, PendingSpawn, WorktreeRemoval};
+use crate::daemon::messages::{AfterStop, Input, PendingDiscard, PendingSpawn, WorktreeRemoval};
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::{self, Slot, Start};
 use crate::daemon::supervisor::Supervisor;
@@ -47,16 +46,13 @@ impl Supervisor {
         match self.admit(&params, peer) {
             Err(error) => reply.refuse(error),
             Ok(Admitted::Now(name, warnings)) => {
-                let (until_ready, respawned) = (params.ready_wait, false);
-                let seq = self.notices.seq();
-                let request = params.request.clone();
                 let pending = PendingSpawn {
                     reply,
-                    until_ready,
-                    seq,
-                    respawned,
+                    until_ready: params.ready_wait,
+                    seq: self.notices.seq(),
+                    respawned: false,
                     warnings,
-                    request,
+                    request: params.request.clone(),
                     lacks_sandbox: false,
                 };
                 self.start_worker(&name, self.spec_of(&name, params), pending);
@@ -70,7 +66,6 @@ impl Supervisor {
         }
     }
 
-    /// The spec that a request describes.
     fn spec_of(&self, name: &WorkerName, mut params: SpawnParams) -> WorkerSpec {
         if let Some(ralph) = params.ralph.as_mut().filter(|ralph| ralph.task.is_some()) {
             ralph.prompt_file = self.store.paths().ralph_dir(name).join(crate::loops::TASK_FILE);
@@ -156,11 +151,9 @@ impl Supervisor {
     /// A free name, made from the directory.
     fn free_name(&self, cwd: &Path) -> Result<WorkerName> {
         let is_free = |name: &WorkerName| !self.slots.contains_key(name) && !self.store.is_reserved(name);
-        WorkerName::of_directory(cwd, is_free)
-            .ok_or_else(|| Error::new(ErrorCode::Internal, "no name is free"))
+        WorkerName::of_directory(cwd, is_free).ok_or_else(|| Error::internal("no name is free"))
     }
 
-    /// Creates the worker and starts its first run.
     pub(crate) fn start_worker(&mut self, name: &WorkerName, spec: WorkerSpec, pending: PendingSpawn) {
         match self.create_slot(name, spec, pending.respawned) {
             Err(error) => pending.reply.refuse(error),
@@ -221,16 +214,15 @@ impl Supervisor {
     /// Answers the client that waits for a new worker, if this notice is what it waits for.
     pub(crate) fn answer_spawn(&mut self, name: &WorkerName, entry: &Entry) {
         let Some(slot) = self.slots.get_mut(name) else { return };
-        let Start::Pending(pending) = &slot.start else { return };
-        let mut discard = false;
+        let Start::Pending(pending) = &mut slot.start else { return };
         if let Entry::Outage { parked: true, message, .. } = entry {
-            let until_ready = pending.until_ready;
-            if !until_ready && let Some(pending) = slot.pending() {
+            if !pending.until_ready {
                 pending.warnings.push(format!("the loop waits for the reset: {message}"));
                 Self::send_spawn_answer(slot, Ok(()));
             }
             return;
         }
+        let mut discard = false;
         let outcome = match entry {
             Entry::Started { .. } if !pending.until_ready => Ok(()),
             Entry::Ready { .. } => Ok(()),
@@ -255,7 +247,7 @@ impl Supervisor {
             | Entry::LoopFailed { reason, .. }
             | Entry::LoopComplete { reason, .. } => {
                 let message = format!("worker '{name}' ended before it was ready: {}", reason.text());
-                Err(Error::new(ErrorCode::Conflict, message).hint(format!("swarm logs {name}")))
+                Err(Error::conflict(message).hint(format!("swarm logs {name}")))
             }
             _ => return,
         };
@@ -337,11 +329,10 @@ impl Supervisor {
         let (incarnation, busy) = (slot.driver.context.incarnation, slot.busy.begin(BusyKind::Clean));
         let mut discard = PendingDiscard { name: name.clone(), incarnation, reply, error, busy };
         let Some(worktree) = slot.worktree.clone() else { return self.discarded(discard) };
-        let (done, removed) = oneshot::channel();
         // Only a clean worktree is removed, and its branch only if git finds nothing unmerged on it.
         let removal = WorktreeRemoval { permission: Permission::default(), command: RemovalCommand::Clean };
         let path = worktree.path.clone();
-        slot.driver.push(Job::RemoveWorktree { worktree, removal, reply: done });
+        let removed = slot.driver.remove_worktree(worktree, removal);
         let inbox = self.inbox.clone();
         tokio::spawn(async move {
             if let Ok(Err(kept)) = removed.await {

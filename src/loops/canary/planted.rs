@@ -19,7 +19,6 @@ use crate::error::{Error, Result};
 use crate::files::{read_bounded, write_atomic};
 use crate::sandbox::tree_files::TreeFiles;
 
-/// The journal in the loop's folder.
 const JOURNAL_FILE: &str = "canary.json";
 
 /// The largest journal, canary, or neighbor of one that is read.
@@ -29,7 +28,6 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Journal {
     token: String,
-    /// The worker's directory.
     cwd: PathBuf,
     /// The canary, absolute.
     file: PathBuf,
@@ -101,10 +99,6 @@ impl Planted {
         self.journal.tree.create(&self.journal.file, text.as_bytes())
     }
 
-    /// Removes the canary and its traces.
-    ///
-    /// # Errors
-    /// When the file cannot be removed.
     pub(super) fn remove(mut self, on_step: OnCheckStep<'_>) -> Result<()> {
         self.undo().map_err(|e| {
             Error::system(format!("cannot remove the failing test '{}'", self.journal.file.display()), e)
@@ -170,7 +164,6 @@ pub(crate) fn undo(folder: &Path) {
     }
 }
 
-/// Undoes the journals of all loops.
 pub(crate) fn undo_all(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         undo(&entry.path());

@@ -17,10 +17,8 @@ const RECORDS: [&str; 3] =
 /// The directory of Python's compiled files.
 const PYTHON_CACHE: &str = "__pycache__";
 
-/// The largest record that is restored.
 const MAX_RECORD_BYTES: u64 = 16 << 20;
 
-/// The permissions of a record that is restored.
 const RECORD_MODE: u32 = 0o644;
 
 /// How deep the names of build results are searched. Cargo needs 4: `debug/.fingerprint/PACKAGE/FILE`.
@@ -102,7 +100,6 @@ pub(super) fn forget_records(tree: &TreeFiles, records: &[PathBuf], token: &str)
     }
 }
 
-/// Whether a file has the token.
 pub(super) fn contains(bytes: &[u8], token: &str) -> bool {
     memchr::memmem::find(bytes, token.as_bytes()).is_some()
 }

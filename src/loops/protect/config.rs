@@ -19,9 +19,6 @@ use crate::loops::run::LoopRun;
 
 /// Adds the configuration of the runners in the baseline. While the baseline is taken (`tracked` has git's files), also
 /// the test files, if they are protected.
-///
-/// # Errors
-/// When a file cannot be read.
 pub(super) fn add(
     loop_run: &LoopRun,
     base: &Base,
@@ -93,7 +90,7 @@ fn matcher(glob: &str) -> Option<GlobMatcher> {
 }
 
 /// The name of a watched file: relative to the tree if it is in it.
-fn name_of(root: &Path, path: &Path) -> String {
+pub(super) fn name_of(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
 }
 
@@ -122,7 +119,7 @@ fn placed(loop_run: &LoopRun, dir: &str, glob: &str, known: &BTreeSet<&str>) -> 
 /// The existing files that a glob without `**` matches below a directory. Reads only the directories that it names.
 pub(super) fn expand(root: &Path, glob: &str) -> Vec<PathBuf> {
     let mut found = vec![root.to_owned()];
-    for part in split(glob) {
+    for part in glob.split('/').filter(|part| !part.is_empty()) {
         found = match matcher(part).filter(|_| part.contains(['*', '?', '[', '{'])) {
             None => found.iter().map(|dir| dir.join(part)).collect(),
             Some(glob) => {
@@ -134,11 +131,6 @@ pub(super) fn expand(root: &Path, glob: &str) -> Vec<PathBuf> {
     found.retain(|path| path.symlink_metadata().is_ok());
     found.sort();
     found
-}
-
-/// The parts of a glob between the slashes.
-fn split(glob: &str) -> impl Iterator<Item = &str> {
-    glob.split('/').filter(|part| !part.is_empty())
 }
 
 /// The files of the tree, without those in dependency folders, those that git ignores, and generated ones.

@@ -11,7 +11,7 @@ use swarm_state::ledger::Base;
 use swarm_state::runners::{DEPENDENCY_DIRS, STARTUP_HOOKS};
 use walkdir::{DirEntry, WalkDir};
 
-use super::config::expand;
+use super::config::{expand, name_of};
 use super::hashing::{Hashes, stat_line};
 use super::tree::{IgnoreRules, is_dependency_dir};
 use crate::error::Result;
@@ -27,22 +27,18 @@ pub(super) fn begin(root: &Path, base: &mut Base) {
 }
 
 /// Adds the startup hooks, and the code of the runners.
-///
-/// # Errors
-/// When a file cannot be read.
 pub(super) fn add(base: &Base, hashes: &mut Hashes<'_>) -> Result<()> {
     let packages = base.runners.iter().flat_map(|using| &using.runner.packages);
     let packages: std::collections::BTreeSet<&String> = packages.collect();
     for dir in base.dependencies.keys() {
         let place = hashes.root.join(dir);
-        let name =
-            |path: &Path| path.strip_prefix(hashes.root).unwrap_or(path).to_string_lossy().into_owned();
-        let hooks: Vec<String> =
-            STARTUP_HOOKS.iter().flat_map(|hook| expand(&place, hook)).map(|path| name(&path)).collect();
+        for file in STARTUP_HOOKS.iter().flat_map(|hook| expand(&place, hook)) {
+            hashes.file(&name_of(hashes.root, &file))?;
+        }
         let own = packages.iter().flat_map(|glob| expand(&place, glob));
-        let own: Vec<String> = own.filter(|path| path.is_dir()).map(|path| name(&path)).collect();
-        hooks.iter().try_for_each(|file| hashes.file(file))?;
-        own.iter().try_for_each(|package| hashes.package(package))?;
+        for package in own.filter(|path| path.is_dir()) {
+            hashes.package(&name_of(hashes.root, &package))?;
+        }
     }
     Ok(())
 }
@@ -82,7 +78,7 @@ fn digest(root: &Path, dir: &str) -> String {
     let top = root.join(dir);
     let mut files = BTreeMap::new();
     for entry in WalkDir::new(&top).into_iter().flatten().filter(|entry| !entry.file_type().is_dir()) {
-        let name = entry.path().strip_prefix(&top).unwrap_or(entry.path()).to_string_lossy().into_owned();
+        let name = name_of(&top, entry.path());
         if !is_generated(&name) {
             files.insert(name, entry.metadata().map(|meta| stat_line(&meta)).unwrap_or_default());
         }

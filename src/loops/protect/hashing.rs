@@ -24,10 +24,6 @@ pub(super) struct Hashes<'a> {
 }
 
 impl Hashes<'_> {
-    /// Adds a file.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub(super) fn file(&mut self, name: &str) -> Result<()> {
         let path = self.root.join(name);
         let hash = hash(&path).map_err(|e| unreadable(&path, e))?;
@@ -36,17 +32,11 @@ impl Hashes<'_> {
     }
 
     /// Adds a file of the baseline, if it still exists.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub(super) fn known(&mut self, name: &str) -> Result<()> {
         if self.root.join(name).symlink_metadata().is_ok() { self.file(name) } else { Ok(()) }
     }
 
     /// Adds the parts of a file that configure a runner.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub(super) fn config(&mut self, name: &str, config: &RunnerConfig) -> Result<()> {
         if config.hides {
             self.found.insert(format!("{name} (hides a module of the test runner)"), String::new());
@@ -66,9 +56,6 @@ impl Hashes<'_> {
     }
 
     /// Adds a directory with the code of a runner, without its caches.
-    ///
-    /// # Errors
-    /// When a file in it cannot be read.
     pub(super) fn package(&mut self, name: &str) -> Result<()> {
         let (path, mut hasher) = (self.root.join(name), Sha256::new());
         for entry in WalkDir::new(&path).follow_links(true).sort_by_file_name().into_iter().flatten() {
@@ -95,12 +82,12 @@ pub(super) fn hash_program(path: &Path) -> String {
     hash.or_else(|| meta.ok().map(|meta| stat_line(&meta))).unwrap_or_default()
 }
 
-/// The size and time of a file.
 pub(super) fn stat_line(meta: &fs::Metadata) -> String {
     format!("{} {}.{}", meta.len(), meta.mtime(), meta.mtime_nsec())
 }
 
-pub(super) fn hash(path: &Path) -> io::Result<String> {
+/// The hash of a whole watched file.
+pub(crate) fn hash(path: &Path) -> io::Result<String> {
     let mut hasher = Sha256::new();
     if fs::symlink_metadata(path)?.is_symlink() {
         hasher.update(fs::read_link(path)?.as_os_str().as_encoded_bytes());

@@ -19,7 +19,6 @@ use crate::loops::run::LoopRun;
 /// The directories that are searched if the environment has no PATH.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Whether a watched file is a program.
 pub(crate) fn is_program(name: &str) -> bool {
     name.starts_with(PROGRAM_PREFIX)
 }
@@ -90,7 +89,6 @@ fn is_executable(file: &Path) -> bool {
     file.is_file() && access(file, AccessFlags::X_OK).is_ok()
 }
 
-/// The file of a program.
 fn resolve(loop_run: &LoopRun, program: &CheckProgram) -> Option<PathBuf> {
     if program.name.contains('/') {
         return Some(loop_run.cwd.join(&program.dir).join(&program.name)).filter(|file| is_executable(file));

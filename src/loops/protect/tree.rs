@@ -14,7 +14,6 @@ use crate::error::{Error, Result};
 /// The file with git's ignore rules of a directory.
 const RULES_FILE: &str = ".gitignore";
 
-/// The largest file of rules that is read.
 const MAX_RULES_BYTES: u64 = 1 << 20;
 
 /// A glob without `./` at its start and `/` at its end.

@@ -20,7 +20,6 @@ use crate::loops::run::LoopRun;
 /// Why no iteration can work on the list.
 #[derive(Debug)]
 pub(crate) enum NoTurn {
-    /// Every story is done.
     AllDone,
     /// None can be worked on; the reason.
     Blocked(String),
@@ -38,7 +37,6 @@ impl From<Error> for NoTurn {
 #[derive(Debug)]
 pub(crate) struct BegunTurn {
     pub(crate) turn: TaskTurn,
-    /// The list.
     pub(crate) list: TaskList,
     /// The text of prompt.md before an agent changed it; `None` if the prompt is another file.
     pub(crate) prompt: Option<String>,
@@ -145,7 +143,6 @@ impl LoopRun {
         format!("every story is approved, but the last iteration did not hold: {remarks}")
     }
 
-    /// The list of a loop that has not started.
     fn first_list(&self, gate: &TaskGate) -> Result<TaskList, NoTurn> {
         let path = self.text_file(gate, TASKS_FILE);
         let text = read_text(&path);
@@ -314,7 +311,9 @@ impl LoopRun {
         let last = earlier.into_iter().rev().find(of_story);
         let checks = last.and_then(|it| it.verdict?.tasks).map(|tasks| tasks.checks).unwrap_or_default();
         let Some((from, to)) = start.zip(end) else { return OwnChanges { checks, ..OwnChanges::default() } };
-        let diff = git::diff_as_text(&self.cwd, &from, &to).await.unwrap_or_else(|error| error.to_string());
+        // Also of files that an attribute declares binary.
+        let diff = git::diff(&self.cwd, &["--text"], &from, &to).await;
+        let diff = diff.unwrap_or_else(|error| error.to_string());
         // The reviewer judges the work, and not the list or the log of progress.
         let diff = self.gates.tasks.as_ref().map_or(diff.clone(), |gate| without_dir(&diff, &gate.dir));
         let mut sensitive = files_in(&diff);
@@ -337,7 +336,6 @@ impl LoopRun {
     }
 }
 
-/// Fills in the variables of a prompt.
 fn filled(prompt: &str, gate: &TaskGate, begun: &BegunTurn, (iteration, max): (u32, u32)) -> String {
     let values = TemplateValues {
         iteration: Some(iteration),

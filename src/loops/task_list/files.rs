@@ -23,7 +23,6 @@ const NEW_FILE_MODE: u32 = 0o644;
 /// swarm's record in the loop's folder.
 const RECORD_FILE: &str = "tasks.json";
 
-/// The record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct TaskRecord {

@@ -1,9 +1,6 @@
 //! The end of an iteration that worked on a task list: undoes illegal edits, runs the story's checks, and sends a story
 //! back whose approval does not hold.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use swarm_state::contract::{MAX_OUTPUT_CHARS, last_characters};
 use swarm_state::gates::{CheckResult, Verdict};
 use swarm_state::notice::named;
@@ -15,7 +12,7 @@ use swarm_state::transcript::Account;
 use tokio::time::Instant;
 
 use super::files::{TaskRecord, read_text};
-use crate::checks::{CheckPlan, KEPT_OUTPUT_BYTES, OnCheckStep, Step};
+use crate::checks::{CheckPlan, OnCheckStep, Step};
 use crate::error::Result;
 use crate::loops::run::{Finished, LoopRun};
 
@@ -185,23 +182,9 @@ impl LoopRun {
         if commands.is_empty() {
             return Ok(vec![]);
         }
-        let folder = self.iteration_dir(iteration);
-        crate::paths::private_dir(&folder)?;
-        let env: &BTreeMap<String, String> = &self.env;
-        let plan = CheckPlan {
-            commands: &commands,
-            cwd: &self.cwd,
-            env,
-            limit: Duration::from_secs(self.gates.check_timeout.max(1)),
-            until,
-            kept: KEPT_OUTPUT_BYTES,
-            stem: "story-check",
-            jobs: usize::try_from(self.gates.check_jobs).unwrap_or(1),
-            folder: &folder,
-            on_step,
-            sandbox: self.check_sandbox(),
-        };
-        plan.run().await
+        let folder = self.make_iteration_dir(iteration)?;
+        let plan = self.check_plan(&commands, &folder, until, on_step);
+        CheckPlan { stem: "story-check", ..plan }.run().await
     }
 }
 

@@ -12,10 +12,6 @@ use crate::error::Result;
 use crate::loops::run::LoopRun;
 use crate::task_files::text_hash;
 
-/// Writes the file for an iteration.
-///
-/// # Errors
-/// When it cannot be written.
 pub(super) fn write(
     loop_run: &LoopRun,
     gate: &TaskGate,

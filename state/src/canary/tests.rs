@@ -62,16 +62,16 @@ fn the_baseline_decides_whether_a_canary_applies() {
         ("pytest", result(false, None), result(false, None), false, &undecided),
         ("pytest", red(), green(), false, &None),
     ] {
-        let run = CanaryRun { result: &now, has_token, tests: now.tests, timed_out: false };
+        let run = CanaryRun { result: now.clone(), has_token, tests: now.tests, timed_out: false };
         assert_eq!(
-            at_base(Some(&used(check)), &base, run),
+            at_base(Some(&used(check)), &base, &run),
             *expected,
             "{check} {base:?} {now:?} {has_token}"
         );
     }
     let (base, now) = (result(true, None), CheckResult::not_run("pytest"));
-    let run = CanaryRun { result: &now, has_token: false, tests: None, timed_out: false };
-    assert_eq!(at_base(None, &base, run), undecided, "a run that was cut proves nothing");
+    let run = CanaryRun { result: now, has_token: false, tests: None, timed_out: false };
+    assert_eq!(at_base(None, &base, &run), undecided, "a run that was cut proves nothing");
 }
 
 #[test]
@@ -95,8 +95,8 @@ fn a_check_that_stays_green_with_a_failing_test_fails_the_proof() {
         (CanaryEffect::Undecided, result(true, None), false, ProofOutcome::Unproven),
         (ignored, result(true, None), false, ProofOutcome::Unproven),
     ] {
-        let run = CanaryRun { result: &result, has_token: false, tests: None, timed_out };
-        let proof = judge(&canary(effect), run);
+        let run = CanaryRun { result, has_token: false, tests: None, timed_out };
+        let proof = judge(&canary(effect), &run);
         assert_eq!((proof.layer, proof.outcome), (Layer::Canary, outcome), "{proof:?}");
     }
 }

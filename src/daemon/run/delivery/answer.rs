@@ -4,14 +4,12 @@
 
 use std::time::Duration;
 
-use swarm_state::model::Pane;
 use swarm_state::screen::Blocked;
 use swarm_state::screen::answers::{AfterKeys, Answer, Answers};
 use tokio::time::{Instant, sleep};
 
 use super::line;
-use super::look::{LOOK_INTERVAL, PaneReading, in_the_way, look};
-use crate::daemon::messages::SharedReader;
+use super::look::{AgentPane, LOOK_INTERVAL, PaneReading, in_the_way, look};
 use crate::daemon::run::context::RunContext;
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
@@ -21,11 +19,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_millis(2500);
 /// How long a dialog may stay unchanged after Enter alone. Nothing more is pressed, so a slow agent loses nothing.
 const ENTER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A dialog that is being answered.
 pub(crate) struct OpenDialog<'d> {
-    pub context: &'d RunContext,
-    pub pane: &'d Pane,
-    pub reader: &'d SharedReader,
+    pub at: AgentPane<'d>,
     /// The screen that shows the dialog, before any key.
     pub before: &'d PaneReading,
     pub answers: Answers,
@@ -39,7 +34,7 @@ impl OpenDialog<'_> {
     /// # Errors
     /// When the dialog ignores the keys.
     pub(crate) async fn answer(&self, answer: &Answer, enter: bool) -> Result<Option<String>> {
-        let Self { context, pane, .. } = *self;
+        let AgentPane { context, pane, .. } = self.at;
         let keys: Vec<String> = answer.keys.chars().map(String::from).collect();
         context.tmux.keys(&pane.id, &keys.iter().map(String::as_str).collect::<Vec<_>>()).await?;
         if !enter {
@@ -74,7 +69,7 @@ impl OpenDialog<'_> {
         let start = Instant::now();
         loop {
             sleep(LOOK_INTERVAL).await;
-            let now = look(self.context, self.pane, self.reader).await?;
+            let now = look(self.at).await?;
             let after = self.answers.after_keys(answer, &self.before.text, &now.text);
             let dialog = now.reading.blocked;
             if after == AfterKeys::Changed && dialog.as_ref().map(|dialog| &dialog.what) != kind {
@@ -92,8 +87,8 @@ impl OpenDialog<'_> {
             "" => "the agent did not react to Enter".to_owned(),
             keys => format!("the agent did not accept the answer '{keys}'"),
         };
-        Error::new(ErrorCode::Conflict, message)
-            .hint(format!("to see its screen and answer: swarm attach {}", self.context.name))
+        Error::conflict(message)
+            .hint(format!("to see its screen and answer: swarm attach {}", self.at.context.name))
     }
 }
 

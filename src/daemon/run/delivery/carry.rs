@@ -5,16 +5,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use swarm_state::delivery::{BoxContent, Delivery, Look, Plan, Step, Typed};
-use swarm_state::model::Pane;
 use swarm_state::screen::Blocked;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::line;
-use super::look::{ENTERED_MARK, LOOK_INTERVAL, PaneReading, gone, look};
+use super::look::{AgentPane, ENTERED_MARK, LOOK_INTERVAL, PaneReading, gone, look};
 use crate::daemon::crash;
-use crate::daemon::messages::{RunReport, SharedReader};
-use crate::daemon::run::context::RunContext;
+use crate::daemon::messages::RunReport;
 use crate::daemon::run::input;
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
@@ -38,7 +36,6 @@ pub(crate) enum DeliveryPurpose<'a> {
     Keys,
 }
 
-/// How it ended.
 pub(crate) enum DeliveryEnd {
     /// The agent has the text, with a warning where it has not read it yet.
     Accepted(Option<String>),
@@ -46,11 +43,8 @@ pub(crate) enum DeliveryEnd {
     Blocked { dialog: Option<Blocked>, entered: bool },
 }
 
-/// Everything that a delivery needs.
 pub(crate) struct DeliveryRun<'a> {
-    pub(crate) context: &'a RunContext,
-    pub(crate) pane: &'a Pane,
-    pub(crate) reader: &'a SharedReader,
+    pub(crate) at: AgentPane<'a>,
     pub(crate) text: &'a str,
     pub(crate) plan: Plan,
     pub(crate) purpose: DeliveryPurpose<'a>,
@@ -61,15 +55,15 @@ pub(crate) struct DeliveryRun<'a> {
 impl DeliveryRun<'_> {
     /// Types the text and waits until the agent accepts it.
     pub(crate) async fn deliver(&self, mut typed: Typed, mut delivery: Delivery) -> Result<DeliveryEnd> {
-        let mut prompts = self.context.prompts.subscribe();
+        let mut prompts = self.at.context.prompts.subscribe();
         let start = Instant::now();
-        let mut load = delivery.has_entered().then(|| CpuLoad::new(self.pane.pid));
+        let mut load = delivery.has_entered().then(|| CpuLoad::new(self.at.pane.pid));
         loop {
-            let seen = match look(self.context, self.pane, self.reader).await {
+            let seen = match look(self.at).await {
                 Ok(seen) => seen,
                 // An agent that has, or may have, its prompt is not ended because tmux does not answer.
                 Err(error) if self.waits_for_tmux(&error) => {
-                    self.context.report(RunReport::Silent);
+                    self.at.context.report(RunReport::Silent);
                     sleep(TMUX_RETRY_DELAY).await;
                     continue;
                 }
@@ -80,20 +74,21 @@ impl DeliveryRun<'_> {
                 Err(error) => return Err(error),
             };
             // A shell at work reads lines again.
-            if delivery.has_entered() && procs::tty_is_cooked(self.pane.pid) {
+            if delivery.has_entered() && procs::tty_is_cooked(self.at.pane.pid) {
                 return Ok(DeliveryEnd::Accepted(None));
             }
             let mut look = self.interpret(&seen, &mut typed, &delivery, &prompts);
             look.busy = load.as_ref().is_some_and(CpuLoad::is_busy);
             let step = delivery.next(&look, start.elapsed());
+            let blocked = |dialog| Ok(DeliveryEnd::Blocked { dialog, entered: delivery.has_entered() });
             if matches!(step, Step::Paste | Step::Enter) && self.must_not_type() {
-                return Ok(DeliveryEnd::Blocked { dialog: None, entered: delivery.has_entered() });
+                return blocked(None);
             }
             match step {
                 Step::Wait => wait(&mut prompts).await,
                 Step::Paste => {
                     if self.paste(&seen).await? {
-                        return line::finish(self.context, self.pane, self.plan.enter)
+                        return line::finish(self.at.context, self.at.pane, self.plan.enter)
                             .await
                             .map(DeliveryEnd::Accepted);
                     }
@@ -102,17 +97,11 @@ impl DeliveryRun<'_> {
                     if let Some(carried) = self.enter().await? {
                         return Ok(carried);
                     }
-                    load = Some(CpuLoad::new(self.pane.pid));
+                    load = Some(CpuLoad::new(self.at.pane.pid));
                 }
                 Step::Accepted => return Ok(DeliveryEnd::Accepted(None)),
-                Step::Dialog(dialog) => {
-                    let entered = delivery.has_entered();
-                    return Ok(DeliveryEnd::Blocked { dialog: Some(dialog), entered });
-                }
-                Step::NoBox => {
-                    let entered = delivery.has_entered();
-                    return Ok(DeliveryEnd::Blocked { dialog: None, entered });
-                }
+                Step::Dialog(dialog) => return blocked(Some(dialog)),
+                Step::NoBox => return blocked(None),
                 Step::NotShown => {
                     return Err(self.failed("the text was pasted, but the agent does not show it"));
                 }
@@ -125,13 +114,14 @@ impl DeliveryRun<'_> {
 
     /// Whether the delivery goes on when tmux answers again. A person who sends a text gets the error at once.
     fn waits_for_tmux(&self, error: &Error) -> bool {
-        let hurried = self.context.hurry.load(Ordering::Relaxed);
-        matches!(self.purpose, DeliveryPurpose::Prompt(_)) && error.code == ErrorCode::Timeout && !hurried
+        matches!(self.purpose, DeliveryPurpose::Prompt(_))
+            && error.code == ErrorCode::Timeout
+            && !self.at.context.is_hurried()
     }
 
     /// Whether a person holds the worker: then only what people send is typed.
     fn must_not_type(&self) -> bool {
-        matches!(self.purpose, DeliveryPurpose::Prompt(_)) && self.context.held.load(Ordering::Relaxed)
+        matches!(self.purpose, DeliveryPurpose::Prompt(_)) && self.at.context.held.load(Ordering::Relaxed)
     }
 
     /// Interprets a look at the pane with regard to this text.
@@ -164,9 +154,9 @@ impl DeliveryRun<'_> {
 
     /// Pastes or types; true when the terminal was one that reads whole lines.
     async fn paste(&self, seen: &PaneReading) -> Result<bool> {
-        let (tmux, pane) = (&self.context.tmux, self.pane);
+        let (tmux, pane) = (&self.at.context.tmux, self.at.pane);
         if let DeliveryPurpose::Prompt(dir) = self.purpose {
-            input::keep_screen_before(dir, &seen.text, self.reader)?;
+            input::keep_screen_before(dir, &seen.text, self.at.reader)?;
             crash::point("paste");
         }
         let as_line = procs::tty_is_cooked(pane.pid);
@@ -196,9 +186,9 @@ impl DeliveryRun<'_> {
 
     /// Presses Enter. Returns the end of the delivery if the terminal switched to reading whole lines meanwhile.
     async fn enter(&self) -> Result<Option<DeliveryEnd>> {
-        let pane = self.pane;
+        let pane = self.at.pane;
         // An agent that ended before the Enter has not accepted it, whatever reads its terminal now.
-        if cfg!(target_os = "linux") && procs::first_child(pane.pid).is_none() {
+        if line::is_gone(pane) {
             return Err(gone());
         }
         if let DeliveryPurpose::Prompt(dir) = self.purpose {
@@ -206,9 +196,11 @@ impl DeliveryRun<'_> {
             drop(write_unsynced(&dir.join(ENTERED_MARK), b""));
         }
         if procs::tty_is_cooked(pane.pid) {
-            return line::enter(self.context, pane).await.map(|warning| Some(DeliveryEnd::Accepted(warning)));
+            return line::enter(self.at.context, pane)
+                .await
+                .map(|warning| Some(DeliveryEnd::Accepted(warning)));
         }
-        match self.context.tmux.keys(&pane.id, &["Enter"]).await {
+        match self.at.context.tmux.keys(&pane.id, &["Enter"]).await {
             // The next looks show whether it was pressed.
             Err(error) if self.waits_for_tmux(&error) => {}
             other => other?,
@@ -219,7 +211,7 @@ impl DeliveryRun<'_> {
 
     fn failed(&self, message: &str) -> Error {
         Error::new(ErrorCode::Timeout, message)
-            .hint(format!("check its input box and press Enter: swarm attach {}", self.context.name))
+            .hint(format!("check its input box and press Enter: swarm attach {}", self.at.context.name))
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::look::gone;
 use crate::daemon::run::context::RunContext;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::procs::{self, Terminal};
 
 /// How long Enter may take to show an effect.
@@ -71,12 +71,12 @@ pub(crate) async fn enter(context: &RunContext, pane: &Pane) -> Result<Option<St
 }
 
 /// Whether the agent has ended. Known on Linux only.
-fn is_gone(pane: &Pane) -> bool {
+pub(super) fn is_gone(pane: &Pane) -> bool {
     cfg!(target_os = "linux") && procs::first_child(pane.pid).is_none()
 }
 
 fn maybe_lost(context: &RunContext) -> Error {
     let message = "the agent switched to reading single keys during the send, and may have lost the text";
-    Error::new(ErrorCode::Conflict, message)
+    Error::conflict(message)
         .hint(format!("if the screen does not show the text, send it again: swarm peek {}", context.name))
 }

@@ -10,13 +10,11 @@ use crate::daemon::messages::SharedReader;
 use crate::daemon::run::context::RunContext;
 use crate::error::{Error, ErrorCode, Result};
 
-/// The interval between two looks at the pane.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(150);
 
 /// Exists from the first Enter until the delivery has failed.
 pub(crate) const ENTERED_MARK: &str = "prompt.entered";
 
-/// One look at a pane.
 pub(crate) struct PaneReading {
     pub(crate) text: String,
     pub(crate) reading: Reading,
@@ -24,7 +22,15 @@ pub(crate) struct PaneReading {
     pub(crate) input: Option<String>,
 }
 
-pub(crate) async fn look(context: &RunContext, pane: &Pane, reader: &SharedReader) -> Result<PaneReading> {
+/// The pane of an agent, and the reader of its screen.
+#[derive(Clone, Copy)]
+pub(crate) struct AgentPane<'a> {
+    pub(crate) context: &'a RunContext,
+    pub(crate) pane: &'a Pane,
+    pub(crate) reader: &'a SharedReader,
+}
+
+pub(crate) async fn look(AgentPane { context, pane, reader }: AgentPane<'_>) -> Result<PaneReading> {
     let captured = context.tmux.capture(&pane.id, 0).await?.ok_or_else(gone)?;
     let reading =
         reader.lock().map_or_else(|_| Reading::default(), |r| r.read(&captured.text, captured.size));
@@ -52,6 +58,5 @@ pub(crate) fn in_the_way(context: &RunContext, dialog: Option<&Blocked>) -> Erro
         Some(dialog) => format!("the agent shows a dialog: {}", dialog.what),
         None => "the agent shows no input box".to_owned(),
     };
-    Error::new(ErrorCode::Conflict, message)
-        .hint(format!("to see its screen and answer: swarm attach {}", context.name))
+    Error::conflict(message).hint(format!("to see its screen and answer: swarm attach {}", context.name))
 }

@@ -7,7 +7,6 @@ use std::ops::RangeInclusive;
 
 use crate::daemon::output::{OutputSource, lines_of};
 use crate::daemon::pages::{self, LinesWanted};
-use crate::daemon::reply::Reply;
 use crate::daemon::reply::stopping;
 use crate::daemon::slot::Slot;
 use crate::error::{Error, ErrorCode, Result};
@@ -15,7 +14,7 @@ use crate::protocol::{Lines, is_run_header};
 use crate::store::MAX_LOG_BYTES;
 
 /// The runs of a worker: their word and their numbers.
-struct KnownRuns {
+pub(super) struct KnownRuns {
     /// `iteration` or `run`.
     word: &'static str,
     last: u64,
@@ -23,19 +22,23 @@ struct KnownRuns {
     live: Option<u64>,
 }
 
-/// Answers for run `number`.
-pub(crate) fn logs(slot: &Slot, source: OutputSource, number: u32, wish: LinesWanted, reply: Reply) {
-    let (word, last) = match slot.engine.ralph() {
-        Some(ralph) => ("iteration", u64::from(ralph.iteration)),
-        None => ("run", slot.engine.run().0),
-    };
-    let known = KnownRuns { word, last, live: source.pane.is_some().then_some(last) };
-    tokio::spawn(async move {
-        reply.answer(find(&source, &known, number, wish).await);
-    });
+impl KnownRuns {
+    pub(super) fn of(slot: &Slot, source: &OutputSource) -> Self {
+        let (word, last) = match slot.engine.ralph() {
+            Some(ralph) => ("iteration", u64::from(ralph.iteration)),
+            None => ("run", slot.engine.run().0),
+        };
+        Self { word, last, live: source.pane.is_some().then_some(last) }
+    }
 }
 
-async fn find(source: &OutputSource, known: &KnownRuns, number: u32, wish: LinesWanted) -> Result<Lines> {
+/// The output of run `number`.
+pub(super) async fn find(
+    known: KnownRuns,
+    source: OutputSource,
+    number: u32,
+    wish: LinesWanted,
+) -> Result<Lines> {
     let wanted_run = u64::from(number);
     if known.live == Some(wanted_run)
         && let Some(pane) = &source.pane
@@ -51,8 +54,8 @@ async fn find(source: &OutputSource, known: &KnownRuns, number: u32, wish: Lines
     {
         return Ok(pages::answer(tail.lines, wish));
     }
-    let log = if stored.is_empty() { whole_log(source).await? } else { vec![] };
-    let log = this_life(&log, known);
+    let log = if stored.is_empty() { whole_log(&source).await? } else { vec![] };
+    let log = this_life(&log, &known);
     if let Some(rows) = section(log, known.word, wanted_run) {
         return Ok(pages::answer(rows, wish));
     }

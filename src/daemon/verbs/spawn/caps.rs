@@ -5,7 +5,6 @@ use swarm_state::words::{counted, size};
 
 use crate::procs::memory_pressure;
 
-/// The warnings about a worker's caps.
 pub(super) fn warnings(caps: &Caps) -> Vec<String> {
     let machine = (memory_bytes(), std::thread::available_parallelism().ok().map(usize::from));
     let unreported = caps.pressure.filter(|_| memory_pressure().is_none()).map(|_| {

@@ -144,7 +144,6 @@ fn prompt_warning(spec: &WorkerSpec, prompt: Option<&[u8]>) -> Option<String> {
     prompt::is_empty(file, bytes).then(|| format!("prompt file is empty: {}", file.display()))
 }
 
-/// Checks the limits and gates of a loop.
 fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
     if ralph.max_iterations == 0 || ralph.inactivity_timeout == 0 {
         return Err(Error::usage("iterations and the inactivity timeout must be at least 1"));

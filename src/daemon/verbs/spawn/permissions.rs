@@ -9,7 +9,6 @@ use swarm_state::spec::WorkerSpec;
 
 use crate::files::read_bounded;
 
-/// The largest settings file of an agent that is read.
 const MAX_AGENT_SETTINGS_BYTES: u64 = 1 << 20;
 
 /// How many options the warning suggests.
@@ -46,7 +45,6 @@ pub(super) fn warning(spec: &WorkerSpec) -> Option<String> {
     ))
 }
 
-/// The path of an agent's settings file.
 fn place(file: &str, spec: &WorkerSpec) -> PathBuf {
     match file.strip_prefix("~/") {
         Some(file) => Path::new(spec.env.get("HOME").map_or("/", String::as_str)).join(file),
