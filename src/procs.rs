@@ -16,7 +16,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-pub use process::{Proc, arguments, cwd, environment, program};
+pub use process::{Proc, arguments, cwd, program, swarm_variables};
 use system::{Stat, stat, ticks_per_second};
 pub use system::{load, signal_same};
 
@@ -111,10 +111,10 @@ fn stats() -> Vec<Stat> {
     pids().into_iter().filter_map(live).collect()
 }
 
-/// All of them except pid 1 and this process.
-fn other_stats() -> impl Iterator<Item = Stat> {
+/// All processes except pid 1 and this process.
+fn other_pids() -> impl Iterator<Item = i32> {
     let own = Pid::this().as_raw();
-    stats().into_iter().filter(move |stat| stat.pid > 1 && stat.pid != own)
+    pids().into_iter().filter(move |pid| *pid > 1 && *pid != own)
 }
 
 fn pids() -> Vec<i32> {
@@ -219,18 +219,18 @@ pub fn find_all(name: &str, args: &[&[u8]]) -> Vec<Proc> {
 
 /// All processes that this user can see, except this one.
 pub fn all() -> Vec<Proc> {
-    other_stats().map(Into::into).collect()
+    other_pids().filter_map(live).map(Into::into).collect()
 }
 
 /// The processes whose current directory is below `dir` and whose initial environment has all these lines
 /// (`NAME=value`).
 pub fn marked_in(dir: &std::path::Path, marks: &[Vec<u8>]) -> Vec<Proc> {
-    let is_marked = |stat: &Stat| {
-        let lines = environment(stat.pid);
+    let is_marked = |pid: &i32| {
+        let lines = swarm_variables(*pid);
         marks.iter().all(|mark| lines.contains(mark))
     };
-    let is_there = |stat: &Stat| cwd(stat.pid).is_some_and(|cwd| cwd.starts_with(dir));
-    other_stats().filter(|stat| is_there(stat) && is_marked(stat)).map(Into::into).collect()
+    let is_there = |pid: &i32| cwd(*pid).is_some_and(|cwd| cwd.starts_with(dir));
+    other_pids().filter(is_there).filter(is_marked).filter_map(live).map(Into::into).collect()
 }
 
 /// Kills every process whose initial environment has a line that begins with `mark`, and everything below it. This
@@ -238,10 +238,11 @@ pub fn marked_in(dir: &std::path::Path, marks: &[Vec<u8>]) -> Vec<Proc> {
 /// Returns the killed processes.
 pub fn end_marked(mark: &[u8]) -> Vec<Proc> {
     let mut hit: Vec<Proc> = Vec::new();
-    let is_marked = |stat: &Stat| environment(stat.pid).iter().any(|line| line.starts_with(mark));
+    // Few processes have the mark: the state of the others is not read.
+    let is_marked = |pid: &i32| swarm_variables(*pid).iter().any(|line| line.starts_with(mark));
     // Processes that are started meanwhile have the mark too, so look again a few times.
     for _ in 0..MAX_KILL_ROUNDS {
-        let found = other_stats().filter(is_marked).map(Proc::from);
+        let found = other_pids().filter(is_marked).filter_map(live).map(Proc::from);
         let fresh: Vec<Proc> = found.filter(|proc| !hit.contains(proc)).collect();
         if fresh.is_empty() {
             break;

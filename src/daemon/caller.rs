@@ -37,7 +37,7 @@ pub(crate) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<(
     let is_below = slot.engine.has_pane() && slot.pane.as_ref().is_some_and(|pane| line.contains(&pane.pid));
     let check = checks::mark(&paths.ralph_dir(name).join(""));
     let is_own = |pid: &i32| {
-        let env = procs::environment(*pid);
+        let env = procs::swarm_variables(*pid);
         let workers = marks::workers(*pid, &env, paths.root());
         let is_marked = workers.iter().any(|worker| [name.as_str(), ANY_WORKER].contains(&worker.as_str()));
         is_marked || env.iter().any(|line| line.starts_with(&check)) || git::is_below_ours(&env)
@@ -78,7 +78,7 @@ pub(crate) fn workers_of(peer: Option<i32>, store: &Store) -> Vec<String> {
         found.push(ANY_WORKER.to_owned());
     }
     for pid in line {
-        for worker in marks::workers(pid, &procs::environment(pid), store.paths().root()) {
+        for worker in marks::workers(pid, &procs::swarm_variables(pid), store.paths().root()) {
             if !found.contains(&worker) {
                 found.push(worker);
             }

@@ -126,7 +126,7 @@ impl Survivors {
         let servers: Vec<i32> = all.iter().filter(is_server).map(|proc| proc.pid).collect();
         let mut found = Self::default();
         for proc in all {
-            let env = procs::environment(proc.pid);
+            let env = procs::swarm_variables(proc.pid);
             let workers = marks::workers(proc.pid, &env, &run.root);
             let is_near = || procs::cwd(proc.pid).is_some_and(|cwd| cwd.starts_with(&run.cwd));
             let is_own = workers.first() == Some(&run.name)

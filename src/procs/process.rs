@@ -15,10 +15,10 @@ pub struct Proc {
     pub comm: String,
 }
 
-/// The initial environment of a process, line by line.
-pub fn environment(pid: i32) -> Vec<Vec<u8>> {
+/// The variables in the initial environment of a process by which swarm recognizes its own processes: `SWARM_NAME=value`.
+pub fn swarm_variables(pid: i32) -> Vec<Vec<u8>> {
     let text = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    text.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+    text.split(|byte| *byte == 0).filter(|line| line.starts_with(b"SWARM_")).map(<[u8]>::to_vec).collect()
 }
 
 /// The initial arguments of a process, the program first.
