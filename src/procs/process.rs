@@ -15,7 +15,7 @@ pub struct Proc {
     pub comm: String,
 }
 
-/// The variables in the initial environment of a process by which swarm recognizes its own processes: `SWARM_NAME=value`.
+/// The lines `SWARM_NAME=VALUE` in the initial environment of a process, by which swarm recognizes its own processes.
 pub fn swarm_variables(pid: i32) -> Vec<Vec<u8>> {
     let text = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     text.split(|byte| *byte == 0).filter(|line| line.starts_with(b"SWARM_")).map(<[u8]>::to_vec).collect()
