@@ -10,7 +10,8 @@
 //! [`merge`] also merges and commits, but only in worktrees that swarm made for `--jobs`, and undoes there the merges
 //! that it began.
 //!
-//! A function fails with git's message, if its documentation does not say otherwise.
+//! A function that changes something fails with git's message. One that answers a question fails only if git cannot be
+//! run, and else answers no, none or nothing where git refuses, if its documentation does not say otherwise.
 //!
 //! The reflog of a branch that swarm made begins with [`MADE_BY`]. A branch without that line is the user's and is
 //! kept when its worktree is removed.

@@ -223,26 +223,30 @@ pub fn all() -> Vec<Proc> {
 }
 
 /// The processes whose current directory is below `dir` and whose initial environment has all these lines
-/// (`NAME=value`).
+/// (`SWARM_NAME=value`).
 pub fn marked_in(dir: &std::path::Path, marks: &[Vec<u8>]) -> Vec<Proc> {
     let is_marked = |pid: &i32| {
         let lines = swarm_variables(*pid);
         marks.iter().all(|mark| lines.contains(mark))
     };
     let is_there = |pid: &i32| cwd(*pid).is_some_and(|cwd| cwd.starts_with(dir));
-    other_pids().filter(is_there).filter(is_marked).filter_map(live).map(Into::into).collect()
+    let found = other_pids().filter(is_there).filter(is_marked).filter_map(live);
+    // The pid may have another process since then.
+    found.filter(|stat| is_marked(&stat.pid)).map(Into::into).collect()
 }
 
-/// Kills every process whose initial environment has a line that begins with `mark`, and everything below it. This
-/// finds processes that left their group, session and parents, but not those started with another environment.
-/// Returns the killed processes.
+/// Kills every process whose initial environment has a line that begins with `mark` (`SWARM_NAME=…`), and everything
+/// below it. This finds processes that left their group, session and parents, but not those started with another
+/// environment. Returns the killed processes.
 pub fn end_marked(mark: &[u8]) -> Vec<Proc> {
     let mut hit: Vec<Proc> = Vec::new();
     // Few processes have the mark: the state of the others is not read.
     let is_marked = |pid: &i32| swarm_variables(*pid).iter().any(|line| line.starts_with(mark));
     // Processes that are started meanwhile have the mark too, so look again a few times.
     for _ in 0..MAX_KILL_ROUNDS {
-        let found = other_pids().filter(is_marked).filter_map(live).map(Proc::from);
+        let found = other_pids().filter(is_marked).filter_map(live);
+        // The pid may have another process since then.
+        let found = found.filter(|stat| is_marked(&stat.pid)).map(Proc::from);
         let fresh: Vec<Proc> = found.filter(|proc| !hit.contains(proc)).collect();
         if fresh.is_empty() {
             break;

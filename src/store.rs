@@ -8,7 +8,8 @@
 //!   the rename fails, or if a newer swarm wrote the file, the file stays and its name is reserved.
 //! * Directories are 0700, files 0600.
 //!
-//! All calls block, and fail when the system refuses; files are small, and logs are read from their end. There is no
+//! All calls block. They fail when the system refuses, when the name is reserved (Conflict), and when another daemon
+//! owns the directory; files are small, and logs are read from their end. There is no
 //! cache: the disk is the truth.
 
 use std::collections::BTreeSet;

@@ -210,7 +210,7 @@ pub struct Clean {
     /// Also delete ignored files that are not caches
     #[arg(long, conflicts_with = "keep_worktree")]
     pub discard_ignored: bool,
-    /// Delete snapshots even if no branch has their files
+    /// Delete snapshots even if no branch has the latest files
     #[arg(long)]
     pub discard: bool,
     /// Output format; json prints one object per worker and line

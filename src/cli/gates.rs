@@ -15,10 +15,10 @@ use crate::duration::parse_nonzero_duration;
 pub struct GateArgs {
     /// Shell command that must exit with 0 (repeatable)
     ///
-    /// swarm runs every check, even if one fails (see --check-jobs). It runs each with `sh -c` in the worker's
-    /// directory, without input and with the agent's environment. The variable SWARM_CHECK has the path of the file
-    /// that receives the check's output. When a check ends, swarm ends every process that it started, also build
-    /// daemons (sccache, Gradle). To keep such a daemon, start it before the loop.
+    /// swarm runs every check, even if one fails, and one after another (see --check-jobs). It runs each with `sh -c`
+    /// in the worker's directory, without input and with the agent's environment. The variable SWARM_CHECK has the
+    /// path of the file that receives the check's output. When a check ends, swarm ends every process that it started,
+    /// also build daemons (sccache, Gradle). To keep such a daemon, start it before the loop.
     ///
     /// swarm refuses a check whose program is not on the PATH or not executable, and warns about a script that does not
     /// exist yet. It does so only for a plain command, without quotes, variables and operators.
@@ -155,7 +155,7 @@ pub struct RoomArgs {
     /// program that cannot run, as for --check.
     #[arg(hide_short_help = true, long, value_name = "COMMAND", allow_hyphen_values = true)]
     pub setup: Vec<String>,
-    /// Files to fix; with the old ones, the checks must fail
+    /// Files to fix; the old ones must fail the checks (repeatable)
     ///
     /// GLOB names the source files that the agent should repair, relative to the worker's directory; `**` matches
     /// subdirectories. When the checks pass, swarm makes a fresh checkout of the work, replaces the files of GLOB by
@@ -168,7 +168,7 @@ pub struct RoomArgs {
 
 /// Budgets.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Budgets (limits of a loop)")]
+#[command(next_help_heading = "Budgets (limits of a loop; off unless a default is shown)")]
 pub struct BudgetArgs {
     /// Stop the loop after this time (90s, 10m, 8h)
     ///

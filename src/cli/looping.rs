@@ -122,7 +122,7 @@ fn loop_after() -> String {
            budget_unseen  an iteration did not report the cost or the tokens of a budget\n  \
            held_out       the held-out checks failed --final-tries times\n  \
            cannot_check   a program of --setup or --final-check, or --hidden, is unusable\n  \
-           story_stuck    a story at its review cap failed its checks three times\n\n\
+           story_stuck    a story at its review cap, or a gate, failed 3 times in a row\n\n\
          With resume_after_shutdown in the settings (see swarm-config(5)), the next daemon resumes the loops that a stop \
          of the daemon paused. When the loop pauses, the command exits with 1, except after `swarm ralph pause`: then \
          the command waits until the loop is resumed or ends. A second Ctrl-C ends the command at once with 130; the \

@@ -128,7 +128,7 @@ Examples:
     /// Accept changes to watched files and tests
     #[command(long_about = "Accept changes to watched files and tests.\n\n\
         An iteration does not count as done while a watched file is changed: a script, program or configuration file that a check \
-        uses, a file named with --protect, a test file with --protect-tests, or the loop's task file (swarm loop --help lists them all). The same holds while existing tests are changed, missing or skipped. Look at the change \
+        uses, a file named with --protect, a test file with --protect-tests, or the loop's task file (swarm loop --help lists them all). The command also accepts tests for which an iteration was refused: changed, missing or skipped ones, which `swarm why` lists. Look at the change \
         (swarm ralph diff NAME), and accept it with this command if it is right.\n\n\
         An agent cannot approve its own work: not from its pane, not from a check or a process that it left running, and \
         not through a worker that it spawned. swarm also refuses the command in a window that you opened inside swarm's \
@@ -210,7 +210,7 @@ pub struct RalphClean {
     /// This includes earlier loops of a name whose current loop is live.
     #[arg(long)]
     pub all: bool,
-    /// Delete snapshots even if no branch has their files
+    /// Delete snapshots even if no branch has the latest files
     #[arg(long)]
     pub discard: bool,
     /// Output format

@@ -15,8 +15,8 @@ baseline, its snapshots, its worktree and its environment. Raise the limit first
 tokens, failures and time used so far count; the time between the end and the resume does not. --all \
 includes loops that a stop of the daemon paused, but not loops that ended at a limit. To start any finished loop again \
 from its first iteration, use swarm respawn.\n\n\
---all --now also ignores park_at for all accounts (swarm quota) until their resets, and resumes the loops that wait \
-for another outage.\n\n\
+--all --now also continues, before the resets, all loops that wait for a usage limit (swarm quota), and resumes the \
+loops that wait for another outage.\n\n\
 --env sets a variable for the agent's next runs. --env ANTHROPIC_API_KEY copies the value from your \
 environment, so that no process list shows it.";
 

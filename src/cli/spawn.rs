@@ -22,8 +22,8 @@ Start an agent in its own tmux window and supervise it.
 The command returns as soon as the agent runs. `swarm attach NAME` shows the agent.
 
 With --ralph, swarm runs the agent in a loop. The command then prints the loop's progress until the loop ends, and \
-exits with its result. Use --ralph with a prompt file of your own; without --check and --promise, \
-swarm passes it to the agent unchanged. Use `swarm loop` with a task and checks; swarm then writes the prompt.";
+exits with its result. Use --ralph with a prompt file of your own; without --check, --promise and \
+--ralph-dir, swarm passes it to the agent unchanged. Use `swarm loop` with a task and checks; swarm then writes the prompt.";
 
 const SPAWN_AFTER: &str = "\
 Loops:
@@ -38,8 +38,8 @@ Closing the terminal does not end the loop. Ctrl-C pauses it: swarm lets the cur
 further iteration, and the command exits with 1. A second Ctrl-C ends the command at once (exit status 130); the \
 agent continues, and the loop pauses after it.
 
-With --detach, the command returns when the first agent runs. With gates, it returns earlier, before \
-the baseline: the run of the checks that shows which of them fail already. `swarm why NAME` shows whether the \
+With --detach, the command returns when the first agent runs. With checks, a promise or a task list, \
+it returns earlier, before the baseline: the run of the checks that shows which of them fail already. `swarm why NAME` shows whether the \
 agent started.
 
 Parallel stories:

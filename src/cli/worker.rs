@@ -37,7 +37,8 @@ terminal queues it; the command then prints a warning and exits with 0.
 swarm does not send control characters and escape sequences, and warns about them. Line ends and tabs are sent; with \
 --keys, tabs are not.
 
-Put options before NAME. Everything after NAME is sent literally, including --help.";
+Put options before the text. Everything from the first word of the text on is sent literally. --help after NAME is \
+text too.";
 
 pub(super) const KILL_LONG: &str = "\
 Stop workers and all their processes.

@@ -228,12 +228,13 @@ pub(crate) struct SpawnJob {
     pub(crate) reader: SharedReader,
 }
 
+/// A run that has ended.
 pub(crate) struct EndedRun {
     pub(crate) run: Run,
     pub(crate) exit: Exit,
     /// The evidence that was collected while it ran.
     pub(crate) evidence: Evidence,
-    /// Why, where it was an iteration.
+    /// Why the iteration ended; the driver replaces it where it knows more.
     pub(crate) end: Option<Ended>,
     /// Which iteration it was; `None` for a plain worker.
     pub(crate) iteration: Option<IterationInfo>,

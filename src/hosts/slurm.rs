@@ -1,7 +1,8 @@
 //! Starts the programs of Slurm: sbatch, squeue, scontrol, scancel and srun.
 //!
-//! Each short one has a timeout. A function fails when Slurm does not answer or refuses. [`swarm_state::slurm`] reads
-//! their output. Called on the machine that submits the jobs, and by the job itself for its requeue.
+//! Each short one has a timeout. A function fails when its program cannot be started, does not answer or refuses.
+//! [`swarm_state::slurm`] reads their output. Called on the machine that submits the jobs, and by the job itself for
+//! its requeue.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -19,7 +19,7 @@ pub(super) fn now() -> Option<u64> {
     Some((Uptime::current().ok()?.uptime * ticks_per_second() as f64).round() as u64)
 }
 
-/// The load of this machine in the last minute. `None` on systems other than Linux.
+/// The load of this machine in the last minute.
 pub fn load() -> Option<f32> {
     LoadAverage::current().ok().map(|load| load.one)
 }

@@ -165,7 +165,12 @@ impl Coordinator {
     }
 
     async fn remove_worktree(&self, view: &WorkerView, branch: &str) -> Result<()> {
-        let params = KillParams { name: view.name.clone(), rm_worktree: true, ..KillParams::default() };
+        let params = KillParams {
+            name: view.name.clone(),
+            rm_worktree: true,
+            force_dirty: false,
+            discard_ignored: false,
+        };
         let killed: Killed = self.call(&Call::Kill(params), SLOW_TIMEOUT).await?;
         match killed.worktree_error {
             Some(error) => Err(Error::new(error.code, error.message)),

@@ -2,8 +2,8 @@
 //!
 //! It reads a command line ([`shell`], [`starters`]), compares each command with a table of dangerous classes
 //! ([`classes`]), and knows the files that an agent has no reason to change or read ([`place`]). `swarm hook
-//! pre-tool-use` asks it before each call of a tool. It is for mistakes, not for attacks: a command can be
-//! written in a way that no such table knows, and only a sandbox protects. Deliberately absent: running anything, the disk, and
+//! pre-tool-use` asks it before each call of a tool. It is for mistakes, not for attacks: a command can be written in
+//! a way that no such table knows, and only a sandbox protects. Deliberately absent: running anything, the disk, and
 //! the content of scripts.
 
 mod classes;

@@ -1,4 +1,4 @@
-//! Amounts, sizes, durations and lists as text, for every message.
+//! The words of enums, and amounts, sizes, durations and lists as text, for every message.
 
 /// Gives each value of an enum its word: a row for each value. Defines `ALL`, the function that returns the word, and,
 /// if a second function is named, the one that finds the value of a word.
@@ -6,10 +6,10 @@
 macro_rules! word_table {
     ($vis:vis $type:ident, $word:ident, [$(($value:ident, $text:literal)),+ $(,)?]) => {
         impl $type {
-            /// All values, in order.
+            /// All values, in the order of the table.
             $vis const ALL: [Self; [$($text),+].len()] = [$(Self::$value),+];
 
-            /// The word for options, files and messages.
+            /// The word of the table. Options, files, messages or JSON have it: do not rename it.
             $vis fn $word(self) -> &'static str {
                 match self {
                     $(Self::$value => $text),+

@@ -1,7 +1,7 @@
 //! The daemon dies at every point of a worker's life; the worker must come out as if nothing had happened.
 //!
 //! A story is one life of one worker. A dry run counts the crash points of that life; then the story is told
-//! once for each of them, in a world of its own, with a daemon that kills itself there and a second one that
+//! once for each death among them, in a world of its own, with a daemon that kills itself there and a second one that
 //! goes on. The books must be right each time: the runs as the agent counted them, `iterations.log`,
 //! `state.json` and `status` agree, never two agents at once, and no pane, process, run folder, branch or
 //! temporary file is left.
@@ -423,7 +423,7 @@ fn tell(story: &Story, point: &str) -> bool {
     died
 }
 
-/// Tells a story once for each of its points, and gives the words of those that the daemon died at.
+/// Tells a story once for each of its deaths, and gives the words of the points that they are.
 #[expect(clippy::print_stderr, reason = "the number of points is for whoever asks with --nocapture")]
 fn walk(name: &str, story: &Story) -> BTreeSet<String> {
     let points = points(story);

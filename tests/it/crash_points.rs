@@ -1,21 +1,23 @@
 //! The points at which a daemon dies in a test, and a walk over them.
 //!
-//! A dry run lists the points that a daemon passes. `crash` and `again` then repeat their story once for each of them,
-//! in a world of its own. Two points between which nothing is written and nothing is started are one death: the next
-//! daemon finds the same files and the same panes. Only one of the two is repeated.
+//! A dry run lists the points that a daemon passes. `crash` and `again` then repeat their story for them, in a world of
+//! its own each. Some points follow another one at once, and the daemon only decides in between: the next daemon finds
+//! the same files, panes and requests. Only one of the two is repeated.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How many worlds of one story live at once.
-const WORLDS: usize = 16;
+const WORLDS: usize = 8;
 
-/// The points before an effect that follows from the step before it: the daemon only decides in between.
-const DECIDED: [&str; 3] = ["persist", "judge", "tell"];
-
-/// The points around an effect that only reads.
-const READ_ONLY: [&str; 4] = ["look", "look+", "probe", "probe+"];
+/// A point, and the points right before it that are the same death.
+const SAME_DEATH: [(&str, &[&str]); 3] = [
+    // The first effect of a step, where the step before it has ended and nobody but the daemon started this one.
+    ("persist", &["birth", "spawn+", "deliver+", "exited", "judge+"]),
+    ("judge", &["persist+"]),
+    ("tell", &["persist+", "tell+"]),
+];
 
 /// A point at which the daemon dies.
 pub(crate) struct CrashPoint {
@@ -29,12 +31,14 @@ pub(crate) struct CrashPoint {
 pub(crate) fn crash_points(passed: &[String]) -> Vec<CrashPoint> {
     let mut counts = BTreeMap::<&str, usize>::new();
     let mut points: Vec<CrashPoint> = vec![];
+    let same =
+        |word: &str, last: &str| SAME_DEATH.iter().any(|(of, before)| *of == word && before.contains(&last));
     for word in passed {
         let nth = counts.entry(word).or_default();
         *nth += 1;
         match points.last_mut() {
-            Some(last) if DECIDED.contains(&word.as_str()) || READ_ONLY.contains(&word.as_str()) => {
-                last.words.push(word.clone());
+            Some(point) if point.words.last().is_some_and(|last| same(word, last)) => {
+                point.words.push(word.clone());
             }
             _ => points.push(CrashPoint { at: format!("{word}:{nth}"), words: vec![word.clone()] }),
         }
@@ -61,23 +65,35 @@ pub(crate) fn walk(points: &[CrashPoint], at: impl Fn(&str) -> bool + Sync) -> V
 }
 
 #[test]
-fn points_between_which_nothing_is_written_are_one_death() {
-    let words = "probe birth persist record persist+ tell tell+ spawn launch probe probe+ exited persist record look judge";
-    let passed: Vec<String> = words.split(' ').map(str::to_owned).collect();
+fn points_between_which_the_daemon_only_decides_are_one_death() {
+    let words = "birth persist record persist+ tell tell+ spawn launch spawn+ persist record probe probe+ persist persist+ \
+                 judge stored judge+ persist persist+ tell tell+ tell tell+ leave persist record";
+    let passed: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let points = crash_points(&passed);
     let shown: Vec<String> = points.iter().map(|p| format!("{} {}", p.at, p.words.join(","))).collect();
     assert_eq!(
         shown,
         [
-            "probe:1 probe",
             "birth:1 birth,persist",
             "record:1 record",
             "persist+:1 persist+,tell",
             "tell+:1 tell+",
             "spawn:1 spawn",
-            "launch:1 launch,probe,probe+",
-            "exited:1 exited,persist",
-            "record:2 record,look,judge",
+            "launch:1 launch",
+            "spawn+:1 spawn+,persist",
+            "record:2 record",
+            "probe:1 probe",
+            "probe+:1 probe+",
+            "persist:3 persist",
+            "persist+:2 persist+,judge",
+            "stored:1 stored",
+            "judge+:1 judge+,persist",
+            "persist+:3 persist+,tell",
+            "tell+:2 tell+,tell",
+            "tell+:3 tell+",
+            "leave:1 leave",
+            "persist:5 persist",
+            "record:3 record",
         ]
     );
 }

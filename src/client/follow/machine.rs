@@ -24,7 +24,7 @@ pub(super) enum FollowAction {
     End(FollowEnd),
 }
 
-/// How a follower ends.
+/// How a follower ends; by default, with success.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FollowEnd {
     pub(super) code: u8,

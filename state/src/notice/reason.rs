@@ -131,7 +131,8 @@ pub enum PauseBy {
 }
 
 impl PauseBy {
-    /// The table of origins: the word in the log, the origin in a few words, and why swarm paused the loop by itself.
+    /// The table of origins: the word in the log, the origin in a few words, and why swarm paused the loop by itself
+    /// (empty if it did not).
     fn row(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::User => ("", "by you", ""),

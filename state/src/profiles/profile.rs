@@ -9,7 +9,7 @@ use crate::outage::Wording;
 use crate::transcript::{Account, Usage};
 
 /// The facts about one agent CLI that swarm uses. A field that is left out has the generic row's value.
-/// [`Profile::default`] is blank; a command that no row knows has [`Profile::generic`].
+/// [`Profile::default`] is blank and fits no agent; a command that no row knows has [`Profile::generic`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default = "Profile::generic")]
 pub struct Profile {
@@ -35,8 +35,8 @@ pub struct Profile {
     /// The flag that precedes the first prompt of a conversation, where the prompt is not a plain argument.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chat_flag: Option<String>,
-    /// The command takes `--` as the end of its options, so a prompt may begin with `-` behind it. A script would see
-    /// it as its argument.
+    /// The command takes `--` as the end of its options, so a prompt may begin with `-` behind it. False for an
+    /// unknown command: a script would see `--` as its argument.
     pub end_of_options: bool,
     /// The flag that names a new session, so that its transcript can be found.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -21,7 +21,7 @@ use tokens::{Token, tokens};
 
 /// The typed task and options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "a field is the option of its name")]
+#[expect(missing_docs, reason = "a field is the option of its name; on_no_work is --on-promise-no-work")]
 pub struct Words {
     /// The task; empty when only options were given.
     pub task: String,

@@ -36,12 +36,13 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphInit) -> CommandResult 
             .map_err(|e| Error::system(format!("cannot create '{}'", place.shown("")), e))?;
     }
     for file in FILES {
-        let verb = match (existing.contains(&file), args.force) {
-            (true, false) => "kept",
-            (true, true) => "overwrote",
-            (false, _) => "created",
+        let is_kept = existing.contains(&file) && !args.force;
+        let verb = match existing.contains(&file) {
+            true if is_kept => "kept",
+            true => "overwrote",
+            false => "created",
         };
-        if verb != "kept" {
+        if !is_kept {
             place.put(file, &place.fresh(file, branch.as_deref()))?;
         }
         ctx.out.line(&format!("{verb} {}", place.shown(file)))?;
