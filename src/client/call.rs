@@ -18,10 +18,11 @@ use crate::remote::Place;
 /// How often a call is sent before it fails.
 const MAX_ATTEMPTS: usize = 5;
 
-/// How long after the end of a connection another one is tried. A call is sent a second time in any case, and once more
-/// only within this time after the first end.
+/// How long swarm reconnects after a connection ended. A call is always sent a second time, and a third time only
+/// within this time after the first end.
 const LINK_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The delay between two such attempts.
 const LINK_DELAY: Duration = Duration::from_millis(500);
 
 /// Makes a call. When the daemon dies before it answers, an idempotent call is sent to the next daemon.

@@ -29,7 +29,7 @@ pub struct Pattern {
     /// The same without `^ $ \A \Z \b \B`, where it has any: what a line break in an unlucky place can make
     /// of a text must count as "may match here".
     loose: Option<Engine>,
-    /// It depends on where lines, words or the text begin or end.
+    /// The pattern has anchors: a match depends on where lines, words or the text begin or end.
     pub(crate) is_anchored: bool,
     /// One match can be longer than another (`*`, `+`, `{}`).
     pub(crate) is_varying: bool,

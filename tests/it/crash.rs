@@ -429,9 +429,9 @@ fn walk(name: &str, story: &Story) -> BTreeSet<String> {
     let points = points(story);
     let passed_by = crash_points::walk(&points, |point| tell(story, point));
     let passed_by: Vec<&str> = passed_by.iter().map(|point| &*point.at).collect();
-    eprintln!("{name}: {} points, not come to: {passed_by:?}", points.len());
+    eprintln!("{name}: {} points, not reached: {passed_by:?}", points.len());
     // A look more or less at a screen is a point more or less; most are the same in each telling.
-    assert!(passed_by.len() * 10 <= points.len(), "not come to: {passed_by:?}");
+    assert!(passed_by.len() * 10 <= points.len(), "not reached: {passed_by:?}");
     let died = points.iter().filter(|point| !passed_by.contains(&&*point.at));
     died.flat_map(|point| point.words.clone()).collect()
 }

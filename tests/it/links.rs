@@ -70,11 +70,11 @@ fn counting(name: &str, then: &str) -> String {
 /// The end of a verb whose link was cut before its answer.
 #[derive(Clone, Copy, PartialEq)]
 enum Cut {
-    /// It sends its request again, which has no further effect, and succeeds.
+    /// The verb sends its request again, which has no further effect, and succeeds.
     Repeats,
-    /// It sends its request again, and the host refuses it.
+    /// The verb sends its request again, and the host refuses it.
     Refused,
-    /// It fails: a second request would act twice, or nobody knows.
+    /// The verb fails, since a second request could act twice.
     Fails,
 }
 

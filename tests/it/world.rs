@@ -379,7 +379,7 @@ impl World {
         for pid in listed.lines().filter_map(|line| pids(line).get(1).copied()) {
             gone(pid, PATIENCE);
         }
-        // A server waits for ever for a control client that died with words for it under way.
+        // A server waits forever for a control client that died before it read all of its output.
         if let Some(pid) = listed.lines().find_map(|line| pids(line).first().copied())
             && !gone(pid, Duration::from_secs(1))
         {

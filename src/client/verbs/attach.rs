@@ -240,7 +240,7 @@ fn command(argv: &[OsString]) -> Command {
 }
 
 /// Waits for the first run, or for the one after a run whose window closed. Prints `note` once, unless that run was the
-/// last. Returns the exit status when there is no run.
+/// last. Returns the exit status if the worker has no further run.
 async fn wait(
     ctx: &ClientContext,
     name: &str,
