@@ -43,7 +43,8 @@ pub(crate) async fn look(
     let mut unreachable = vec![];
     let mut clients = None;
     match tmux.glance().await {
-        Ok(panes) => {
+        Ok((panes, at_once)) => {
+            clients = Some(at_once);
             gate.take(&panes, sent);
             let mut dirty = vec![];
             for target in targets {
@@ -59,9 +60,11 @@ pub(crate) async fn look(
                     PaneChange::Dirty(size) => dirty.push((target, size)),
                 }
             }
-            capture(&mut gate, tmux, dirty, &mut looks).await;
-            // Last, so that a person who has begun to type meanwhile is seen.
-            clients = tmux.clients().await.ok();
+            if !dirty.is_empty() {
+                capture(&mut gate, tmux, dirty, &mut looks).await;
+                // Again, so that a person who has begun to type meanwhile is seen.
+                clients = tmux.clients().await.ok();
+            }
         }
         Err(error) => {
             // A server that is gone is told by the watches on its processes.

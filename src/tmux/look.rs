@@ -23,6 +23,8 @@ const BATCH_PANES: usize = 64;
 /// The values that are requested with the text. [`assemble`] parses the reply.
 const ABOUT_FORMAT: &str = "#{pane_width}:#{pane_height}:#{alternate_on}:#{history_size}:#{cursor_y}";
 
+const LIST_CLIENTS: [&str; 3] = ["list-clients", "-F", rows::CLIENT_FORMAT];
+
 /// Flags of `capture-pane`: join wrapped rows.
 const JOINED: &[&str] = &["-J"];
 
@@ -54,14 +56,17 @@ impl Tmux {
     }
 
     /// Lists all panes of the server, also those that are not ours, with only the values that show whether to capture
-    /// a pane; see [`super::watch`]. Costs a third of [`Tmux::list`].
-    pub async fn glance(&self) -> Result<Vec<Glance>> {
-        Ok(rows::glances(&self.0.query(&["list-panes", "-a", "-F", rows::GLANCE_FORMAT]).await?))
+    /// a pane; see [`super::watch`]. Costs a third of [`Tmux::list`]. Lists the clients of the server in the same
+    /// request.
+    pub async fn glance(&self) -> Result<(Vec<Glance>, Vec<AttachedClient>)> {
+        let panes = ["list-panes", "-a", "-F", rows::GLANCE_FORMAT];
+        let [panes, clients] = self.0.query_all([&panes, &LIST_CLIENTS]).await?;
+        Ok((rows::glances(&panes), rows::clients(&clients)))
     }
 
     /// Lists the clients of the server.
     pub async fn clients(&self) -> Result<Vec<AttachedClient>> {
-        Ok(rows::clients(&self.0.query(&["list-clients", "-F", rows::CLIENT_FORMAT]).await?))
+        Ok(rows::clients(&self.0.query(&LIST_CLIENTS).await?))
     }
 
     /// Captures a pane's screen with up to `history` rows of scrollback (`u32::MAX`: all). `None` if there is no such

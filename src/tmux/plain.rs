@@ -143,6 +143,12 @@ impl<S: Into<OsString> + Clone, const N: usize> From<[S; N]> for Words {
     }
 }
 
+impl From<&[&str]> for Words {
+    fn from(words: &[&str]) -> Self {
+        Self(words.iter().map(Into::into).collect())
+    }
+}
+
 impl From<tmux_interface::TmuxCommand<'_>> for Words {
     fn from(command: tmux_interface::TmuxCommand<'_>) -> Self {
         Self(command.to_vec().into_iter().map(|word| word.into_owned().into()).collect())

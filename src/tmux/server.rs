@@ -283,19 +283,28 @@ impl Inner {
 
     /// Runs one read-only command, through the control client or a plain process, and returns its output.
     pub(super) async fn query(&self, words: &[&str]) -> Result<Vec<u8>> {
+        self.query_all([words]).await.map(|[output]| output)
+    }
+
+    /// The same for several commands. The control client sends them in one request.
+    pub(super) async fn query_all<const N: usize>(&self, commands: [&[&str]; N]) -> Result<[Vec<u8>; N]> {
+        let mut outputs = [const { Vec::new() }; N];
         if let Some(link) = self.link().await {
-            match self.ask(&link, quote::line(words)).await {
-                Ok(mut replies) => {
-                    let reply = replies.pop().unwrap_or(Ok(Vec::new()));
-                    return reply.map_err(|said| plain::refusal(words[0], &said));
+            match self.ask(&link, commands.iter().flat_map(|words| quote::line(words)).collect()).await {
+                Ok(replies) => {
+                    for ((output, reply), words) in outputs.iter_mut().zip(replies).zip(commands) {
+                        *output = reply.map_err(|said| plain::refusal(words[0], &said))?;
+                    }
+                    return Ok(outputs);
                 }
                 Err(BrokenConnection::Silent) => return Err(self.silent()),
                 Err(BrokenConnection::Lost) => {}
             }
         }
-        let words = Words(words.iter().map(Into::into).collect());
-        let what = words.0[0].to_string_lossy().into_owned();
-        self.run(&[words]).await?.into_result(&what)
+        for (output, words) in outputs.iter_mut().zip(commands) {
+            *output = self.run(&[words.into()]).await?.into_result(words[0])?;
+        }
+        Ok(outputs)
     }
 }
 
