@@ -22,6 +22,8 @@ pub(super) struct Inner {
     pub(super) control: tokio::sync::Mutex<Control>,
     /// Held while a server is started or a window is made, since both depend on what exists.
     pub(super) creating: tokio::sync::Mutex<()>,
+    /// Held while the server is asked to make its socket again. A second request would remove the new socket.
+    pub(super) reviving: tokio::sync::Mutex<()>,
     pub(super) server: std::sync::Mutex<Option<KnownServer>>,
     /// The constant properties of the panes in the last list.
     pub(super) known: std::sync::Mutex<KnownPanes>,
@@ -37,6 +39,7 @@ impl Tmux {
             socket,
             control: tokio::sync::Mutex::default(),
             creating: tokio::sync::Mutex::default(),
+            reviving: tokio::sync::Mutex::default(),
             server: std::sync::Mutex::default(),
             known: std::sync::Mutex::default(),
             installed: tokio::sync::OnceCell::new(),

@@ -167,28 +167,45 @@ impl Inner {
         }
     }
 
-    /// Asks a server whose socket was deleted to make it again (SIGUSR1). True if it did.
+    /// Asks a server whose socket was deleted to make it again (SIGUSR1). True if the server lives.
     async fn revive(&self) -> bool {
-        let known = *lock(&self.server);
-        let Some(seen) = known.filter(KnownServer::is_alive).or_else(|| self.search()) else { return false };
+        let _reviving = self.reviving.lock().await;
+        let known = lock(&self.server).filter(KnownServer::is_alive);
+        let Some(seen) = known.or_else(|| self.search()) else { return false };
+        // A server that never answered may be starting. The signal would make it replace the socket that it has just
+        // made, and clients that connect at that moment would find no server.
+        if known.is_none()
+            && let Some(lives) = self.wait_for_socket(&seen).await
+        {
+            return lives;
+        }
         // Without a start time the pid could be any process, and SIGUSR1 ends most programs.
         if seen.start_time.is_none() || !seen.is_alive() {
             return false;
         }
+        // Another task may have asked while this one waited for the lock.
+        if !matches!(probe(self.socket_path()).await, ServerProbe::Absent) {
+            return true;
+        }
         if kill(Pid::from_raw(seen.pid), Signal::SIGUSR1).is_err() {
             return false;
         }
+        // A server that lives but cannot be reached is not gone.
+        self.wait_for_socket(&seen).await.unwrap_or(true)
+    }
+
+    /// Waits until something listens at the socket (true) or the server has ended (false). `None` after a second.
+    async fn wait_for_socket(&self, server: &KnownServer) -> Option<bool> {
         for _ in 0..40 {
-            tokio::time::sleep(Duration::from_millis(25)).await;
             if matches!(probe(self.socket_path()).await, ServerProbe::Listening(_)) {
-                return true;
+                return Some(true);
             }
-            if !seen.is_alive() {
-                return false;
+            if !server.is_alive() {
+                return Some(false);
             }
+            tokio::time::sleep(Duration::from_millis(25)).await;
         }
-        // The server lives but cannot be reached, so it is not gone.
-        true
+        None
     }
 
     /// Ends control clients whose daemons are dead. If such a client left a reply unread, the server keeps it forever

@@ -205,6 +205,41 @@ async fn a_server_whose_socket_was_deleted_is_found_again() {
     assert_eq!(third.ensure_server().await.unwrap(), world.server);
 }
 
+/// SIGUSR1 makes a server replace its socket: clients that connect at that moment fail.
+#[tokio::test]
+async fn a_server_that_is_starting_gets_no_signal() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = options(dir.path());
+    let Socket::Path(socket) = &options.socket else { panic!("a path") };
+    // A shell with the name and the arguments of a server that has not made its socket yet.
+    let program = dir.path().join("tmux: server");
+    std::fs::copy("/bin/sh", &program).unwrap();
+    let script = format!(
+        "trap 'echo signal >>{0}/log' USR1; echo up >{0}/log; while :; do sleep 0.02; done",
+        dir.path().display()
+    );
+    let mut server = tokio::process::Command::new(&program);
+    server.args(["-c", &script, "-S"]).arg(socket).arg("-f").arg(&options.config).kill_on_drop(true);
+    let _server = server.spawn().unwrap();
+    let log = || std::fs::read_to_string(dir.path().join("log"));
+    until("it runs", async || if log().is_ok_and(|log| log == "up\n") { Ok(()) } else { Err(()) }).await;
+
+    let tmux = Tmux::new(options.clone());
+    let asked = async {
+        let listener = tokio::net::UnixListener::bind(socket).unwrap();
+        // The first connection finds the socket, the second is a command.
+        for _ in 0..2 {
+            drop(bounded("a connection", listener.accept()).await.unwrap());
+        }
+    };
+    tokio::select! {
+        biased;
+        health = tmux.health() => panic!("nothing answered, but it is {health:?}"),
+        () = asked => {}
+    }
+    assert_eq!(log().unwrap(), "up\n");
+}
+
 #[tokio::test]
 async fn a_file_in_the_sockets_place_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
