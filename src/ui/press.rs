@@ -154,6 +154,10 @@ fn answer(model: &mut UiModel, worker: &WorkerView, key: char) -> Vec<UiEffect> 
         return vec![];
     };
     let request = &open.request;
+    if model.answered_request.as_ref() == Some(&request.id) {
+        model.message = Some("the answer was sent".to_owned());
+        return vec![];
+    }
     let since = model.shown_request.as_ref().filter(|(id, _)| *id == request.id).map(|(_, since)| *since);
     if since.is_none_or(|since| model.now - since < MIN_SHOWN) {
         if model.panel != Panel::Screen || !model.shows_panel() {
@@ -178,11 +182,12 @@ fn answer(model: &mut UiModel, worker: &WorkerView, key: char) -> Vec<UiEffect> 
         (AgentRequestKind::Permission, 'n') => "no",
         (AgentRequestKind::Permission, _) => "always",
     };
-    vec![run(model, answer_words(name, &request.id, word))]
+    vec![run_answer(model, name, &request.id, word)]
 }
 
-fn answer_words(name: &str, id: &str, text: &str) -> Vec<String> {
-    ["answer", "--request", id, name, text].map(str::to_owned).to_vec()
+fn run_answer(model: &mut UiModel, name: &str, id: &str, text: &str) -> UiEffect {
+    model.answered_request = Some(id.to_owned());
+    run(model, ["answer", "--request", id, name, text].map(str::to_owned).to_vec())
 }
 
 /// Opens the prompt file of a loop. The report has its path.
@@ -272,7 +277,7 @@ fn enter(model: &mut UiModel, kind: PromptKind, text: &str) -> Vec<UiEffect> {
         return vec![run(model, vec!["send".to_owned(), name, text.to_owned()])];
     }
     if let PromptKind::Answer(name, id) = kind {
-        return vec![run(model, answer_words(&name, &id, text))];
+        return vec![run_answer(model, &name, &id, text)];
     }
     let Some(mut words) = shlex::split(text) else {
         model.message = Some("a quote is not closed".to_owned());

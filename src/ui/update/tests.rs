@@ -305,6 +305,23 @@ fn keys_answer_the_request_that_was_shown() {
 }
 
 #[test]
+fn a_request_is_answered_once_unless_the_answer_fails() {
+    let mut model = model(100, 40);
+    (model.selected, model.panel) = (Some("api".into()), Panel::Screen);
+    later(&mut model, 0);
+    let runs = |model: &mut UiModel| {
+        later(model, 600);
+        press(model, "y").iter().any(|effect| matches!(effect, UiEffect::Run(_)))
+    };
+    assert!(runs(&mut model) && !runs(&mut model));
+    assert_eq!(model.message.as_deref(), Some("the answer was sent"));
+    send(&mut model, UiEvent::Ended(String::new(), false));
+    assert!(!runs(&mut model), "the list may still have the request");
+    send(&mut model, UiEvent::Ended("no daemon".into(), true));
+    assert!(runs(&mut model), "after a failure the key works again");
+}
+
+#[test]
 fn a_request_that_is_not_on_the_screen_is_shown_and_not_answered() {
     for (columns, panel) in [(50, Panel::Screen), (100, Panel::Why)] {
         let mut model = model(columns, 40);
