@@ -40,8 +40,7 @@ impl Supervisor {
                 self.problems.push(Problem { message, name: Some(name), reserved: true });
             }
         }
-        let names: Vec<_> = self.slots.keys().cloned().collect();
-        for name in names {
+        for name in self.names(|_| true) {
             self.repair_log(&name);
         }
         self.sweep_runs();

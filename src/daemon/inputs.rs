@@ -53,13 +53,7 @@ impl Supervisor {
     }
 
     fn tick(&mut self) {
-        let due: Vec<_> = self
-            .slots
-            .iter()
-            .filter(|(_, s)| s.engine.deadline().is_some_and(|at| at <= self.awake))
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in due {
+        for name in self.names(|slot| slot.engine.deadline().is_some_and(|at| at <= self.awake)) {
             self.step(&name, Event::Tick);
         }
     }
@@ -180,9 +174,7 @@ impl Supervisor {
     }
 
     fn pause_all(&mut self) {
-        let ours = self.slots.iter().filter(|(_, slot)| slot.origin.legacy.is_none());
-        let names: Vec<_> = ours.map(|(name, _)| name.clone()).collect();
-        for name in names {
+        for name in self.names(|slot| slot.origin.legacy.is_none()) {
             self.step(&name, Event::Pause(PauseBy::Shutdown));
         }
     }

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::git;
 use crate::loops::LoopRun;
 use crate::protocol::{
-    Call, Empty, Forgotten, KillParams, Notice, SendParams, Sent, Snapshot, SpawnParams, SubscribeParams,
+    Call, Forgotten, KillParams, Notice, SendParams, Snapshot, SpawnParams, SubscribeParams,
 };
 use crate::store::DaemonLock;
 use crate::tmux::PaneRow;
@@ -127,7 +127,8 @@ pub(crate) struct PendingSpawn {
 /// Input that a person sends to an agent.
 pub(crate) enum AgentInput {
     Text(SendParams),
-    Eof(String),
+    /// Ctrl-D.
+    Eof,
 }
 
 /// Input that waits until the agent is ready.
@@ -186,20 +187,14 @@ pub(crate) enum Job {
         pane: Pane,
         reader: SharedReader,
     },
-    /// Type text that a person sent.
+    /// Type what a person sent.
     Type {
         pane: Pane,
         reader: SharedReader,
-        what: SendParams,
+        what: AgentInput,
         /// A hook holds a request open, whose dialog the agent is about to show.
         expects_dialog: bool,
-        reply: oneshot::Sender<Result<Sent>>,
-    },
-    /// Press Ctrl-D.
-    Eof {
-        pane: Pane,
-        reader: SharedReader,
-        reply: oneshot::Sender<Result<Empty>>,
+        reply: Reply,
     },
     /// Store the output of a run that ended, close its pane, evaluate the gates.
     Judge {

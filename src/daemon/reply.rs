@@ -34,14 +34,6 @@ impl Reply {
             Err(error) => self.refuse(error),
         }
     }
-
-    /// Answers the request as soon as a task has its result.
-    pub(crate) fn answer_later<T: Serialize + Send + 'static>(self, outcome: oneshot::Receiver<Result<T>>) {
-        tokio::spawn(async move {
-            let stopping = || Err(Error::internal("the daemon is stopping"));
-            self.answer(outcome.await.unwrap_or_else(|_| stopping()));
-        });
-    }
 }
 
 /// The error for a request that the daemon cannot answer any more.

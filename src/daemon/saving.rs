@@ -13,7 +13,7 @@ use swarm_state::pattern::Pattern;
 
 use crate::daemon::slot::{SaveState, Slot};
 use crate::daemon::supervisor::Supervisor;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
 use crate::store::{Mark, Problem, RalphRead, Store};
 
 impl Supervisor {
@@ -83,13 +83,12 @@ impl Supervisor {
             self.perform(name, effects.remove(0));
             let Some(slot) = self.slots.get_mut(name) else { return Ok(()) };
             if slot.saving.is_unsaved() && (!by_mark || slot.saving.may_be_lost()) {
-                let (why, fix) = (slot.saving.error_text(), slot.saving.fix().to_owned());
+                let error = slot.saving.refusal();
                 (slot.engine, slot.spec) = before;
                 slot.rebuild_reader();
                 // Undoes what was written before the disk refused.
                 self.save(name);
-                return Err(Error::new(ErrorCode::System, format!("nothing was changed: {why}"))
-                    .hint(format!("{fix}, then retry")));
+                return Err(error);
             }
         }
         self.carry_out(name, effects);
@@ -99,13 +98,10 @@ impl Supervisor {
     }
 
     pub(crate) fn retry_saves(&mut self) {
-        let unsaved: Vec<_> =
-            self.slots.iter().filter(|(_, s)| s.saving.is_unsaved()).map(|(name, _)| name.clone()).collect();
-        for name in unsaved {
+        for name in self.names(|slot| slot.saving.is_unsaved()) {
             self.save(&name);
         }
-        let waiting = self.slots.iter().filter(|(_, s)| !s.saving.unwritten_log.is_empty());
-        for name in waiting.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+        for name in self.names(|slot| !slot.saving.unwritten_log.is_empty()) {
             self.write_log(&name);
         }
         self.notices.flush_log();

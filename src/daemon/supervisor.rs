@@ -192,6 +192,12 @@ impl Supervisor {
 
     // ---- finding things ----
 
+    /// The names of the workers that `is_meant` selects.
+    pub(crate) fn names(&self, is_meant: impl Fn(&Slot) -> bool) -> Vec<WorkerName> {
+        let meant = self.slots.iter().filter(|(_, slot)| is_meant(slot));
+        meant.map(|(name, _)| name.clone()).collect()
+    }
+
     /// Finds a worker by the name that a client sent.
     pub(crate) fn find(&mut self, text: &str) -> Result<(WorkerName, &mut Slot)> {
         let name = WorkerName::new(text).map_err(|e| Error::invalid(e.to_string()))?;

@@ -4,7 +4,7 @@
 //! the supervisor, and answers. Requests that need only data in memory are answered at once. Those that need tmux, git
 //! or the disk for long run in tasks of their own, which answer when they are done.
 
-use crate::daemon::messages::{DaemonEnd, Input};
+use crate::daemon::messages::{AgentInput, DaemonEnd, Input};
 use crate::daemon::reply::Reply;
 use crate::daemon::supervisor::Supervisor;
 use crate::error::Error;
@@ -16,7 +16,6 @@ pub(crate) mod attach;
 pub(crate) mod clean;
 pub(crate) mod daemon_status;
 pub(crate) mod daemon_stop;
-pub(crate) mod eof;
 pub(crate) mod hold;
 pub(crate) mod hook;
 pub(crate) mod interrupt;
@@ -58,13 +57,13 @@ impl Supervisor {
             Call::MorningLooked(params) => reply.answer(self.morning_looked(&params, peer)),
             Call::Peek(params) => reply.answer_by(self.peek(&params)),
             Call::Logs(params) => reply.answer_by(self.logs(&params)),
-            Call::Send(params) => self.send(params, reply),
+            Call::Send(params) => self.send(&params.name.clone(), AgentInput::Text(params), reply),
             Call::Answer(params) => reply.answer(self.answer(params, peer)),
             Call::Hold(Named { name }) => reply.answer(self.hold(&name, peer)),
             Call::Release(Named { name }) => reply.answer(self.release(&name, peer)),
             Call::Allow(params) => reply.answer(self.allow(params, peer)),
             Call::Interrupt(Named { name }) => reply.answer_by(self.interrupt(&name)),
-            Call::Eof(Named { name }) => self.eof(&name, reply),
+            Call::Eof(Named { name }) => self.send(&name, AgentInput::Eof, reply),
             Call::Clean(params) => self.clean(params, peer, reply),
             Call::Attach(Named { name }) => reply.answer(self.attach(&name)),
             Call::RalphPause(Named { name }) => reply.answer(self.pause(&name)),

@@ -14,7 +14,9 @@ use swarm_state::tasks::gate::TaskGate;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::daemon::crash;
-use crate::daemon::messages::{EndedRun, Job, RunReport, SharedReader, SpawnJob, WorktreeRemoval};
+use crate::daemon::messages::{
+    AgentInput, EndedRun, Job, RunReport, SharedReader, SpawnJob, WorktreeRemoval,
+};
 use crate::daemon::run::context::RunContext;
 use crate::daemon::run::delivery::AgentPane;
 use crate::daemon::run::hook_reports::HookRecord;
@@ -22,7 +24,7 @@ use crate::daemon::run::{delivery, exit, finish, input, iteration, remove_worktr
 use crate::error::{Error, ErrorCode, Result};
 use crate::hooks::passed::Launch;
 use crate::loops::{CONTRACT_FILE, refuse_uncommitted_list, renew_marker};
-use crate::protocol::{Empty, Sent, StoriesPlan};
+use crate::protocol::{Sent, StoriesPlan};
 use crate::tmux::{Health, NewWindow};
 use crate::wrapper::{self, LaunchSpec};
 use crate::{git, procs};
@@ -79,24 +81,21 @@ async fn work(context: &RunContext, job: Job) {
             context.report(RunReport::Prompt(pane.run, outcome));
         }
         Job::Type { pane, reader, what, expects_dialog, reply } => {
-            let mut outcome =
-                delivery::typed(AgentPane { context, pane: &pane, reader: &reader }, &what, expects_dialog)
-                    .await;
-            // The worker exists, but its agent has ended.
-            if let Err(error) = &mut outcome
-                && error.code == ErrorCode::NotFound
-            {
-                error.code = ErrorCode::Conflict;
-            }
+            let at = AgentPane { context, pane: &pane, reader: &reader };
+            let outcome = match what {
+                AgentInput::Text(params) => {
+                    delivery::typed(at, &params, expects_dialog).await.map_err(|error| match error.code {
+                        // The worker exists, but its agent has ended.
+                        ErrorCode::NotFound => Error { code: ErrorCode::Conflict, ..error },
+                        _ => error,
+                    })
+                }
+                AgentInput::Eof => delivery::eof(at).await.map(|()| None),
+            };
             // Before the answer: a client that then waits for the end of the turn must not see the end of the last
             // turn.
             context.report(RunReport::Event(Event::Typed(pane.run)));
-            drop(reply.send(outcome.map(|warning| Sent { warnings: warning.into_iter().collect() })));
-        }
-        Job::Eof { pane, reader, reply } => {
-            let outcome = delivery::eof(AgentPane { context, pane: &pane, reader: &reader }).await;
-            context.report(RunReport::Event(Event::Typed(pane.run)));
-            drop(reply.send(outcome.map(|()| Empty {})));
+            reply.answer(outcome.map(|warning| Sent { warnings: warning.into_iter().collect() }));
         }
         Job::Judge { mut ended, end_if_delivered, spec, reader } => {
             ended.end = ended_as(context, ended.run, ended.end, end_if_delivered);

@@ -4,7 +4,7 @@ use swarm_state::format::RalphFile;
 use swarm_state::model::Run;
 
 use crate::daemon::messages::MemoryPressure;
-use crate::error::Error;
+use crate::error::{Error, ErrorCode};
 use crate::store::RalphStamp;
 
 /// Whether the worker's state is on disk.
@@ -54,26 +54,29 @@ impl Saving {
         matches!(self.state, SaveState::Unsaved { marked: false, .. })
     }
 
+    fn last_error(&self) -> Option<&Error> {
+        if let SaveState::Unsaved { error, .. } = &self.state { error.as_ref() } else { None }
+    }
+
     /// Why the last save failed.
     pub(crate) fn error(&self) -> Option<&str> {
-        match &self.state {
-            SaveState::Unsaved { error, .. } => error.as_ref().map(|error| error.message.as_str()),
-            SaveState::Saved => None,
-        }
+        self.last_error().map(|error| error.message.as_str())
     }
 
     /// How to fix that error; without a hint of its own, the disk is full.
     pub(crate) fn fix(&self) -> &str {
-        let hint = match &self.state {
-            SaveState::Unsaved { error, .. } => error.as_ref().and_then(|error| error.hint.as_deref()),
-            SaveState::Saved => None,
-        };
-        hint.unwrap_or("free disk space")
+        self.last_error().and_then(|error| error.hint.as_deref()).unwrap_or("free disk space")
     }
 
     /// As [`Saving::error`], for a message that needs a reason.
     pub(crate) fn error_text(&self) -> String {
         self.error().unwrap_or("the disk refused the write").to_owned()
+    }
+
+    /// The error for a change that was undone because it could not be saved.
+    pub(crate) fn refusal(&self) -> Error {
+        let message = format!("nothing was changed: {}", self.error_text());
+        Error::new(ErrorCode::System, message).hint(format!("{}, then retry", self.fix()))
     }
 
     /// Why the worker waits for free disk space; `None` while it does not.

@@ -7,7 +7,7 @@ use swarm_state::sandbox::SandboxNet;
 
 use crate::daemon::caller::refuse_own;
 use crate::daemon::supervisor::Supervisor;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::protocol::{AllowParams, Empty};
 use crate::sandbox::hosts::write_hosts;
 
@@ -36,10 +36,8 @@ impl Supervisor {
         self.save(&name);
         let Some(slot) = self.slots.get_mut(&name) else { return Ok(Empty {}) };
         if slot.saving.is_unsaved() {
-            let message = format!("nothing was changed: {}", slot.saving.error_text());
-            let fix = format!("{}, then retry", slot.saving.fix());
             slot.spec = before;
-            return Err(Error::new(ErrorCode::System, message).hint(fix));
+            return Err(slot.saving.refusal());
         }
         let dir = slot.driver.context.run_dir(slot.engine.run());
         if slot.engine.has_pane() {

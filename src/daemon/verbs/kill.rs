@@ -45,9 +45,8 @@ impl Supervisor {
 
     /// Kills the live workers that a worker coordinates. Returns one of them.
     pub(crate) fn kill_children(&mut self, name: &WorkerName) -> Option<WorkerName> {
-        let is_child = |slot: &&Slot| slot.spec.parent.as_ref() == Some(name) && !slot.engine.is_stopped();
-        let children: Vec<WorkerName> =
-            self.slots.values().filter(is_child).map(|slot| slot.spec.name.clone()).collect();
+        let is_child = |slot: &Slot| slot.spec.parent.as_ref() == Some(name) && !slot.engine.is_stopped();
+        let children = self.names(is_child);
         children.iter().for_each(|child| self.step(child, Event::Kill));
         children.into_iter().find(|child| self.slots.get(child).is_some_and(|slot| !slot.engine.is_stopped()))
     }

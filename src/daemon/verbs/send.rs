@@ -1,8 +1,7 @@
-//! `send`: type a text into a worker's agent.
+//! `send` and `eof`: type a text, or Ctrl-D, into a worker's agent.
 
 use swarm_state::engine::Event;
 use swarm_state::model::{Pane, Status, WorkerName};
-use tokio::sync::oneshot;
 use tokio::time::{Duration, Instant};
 
 use crate::daemon::messages::{AgentInput, Job, QueuedInput};
@@ -10,38 +9,32 @@ use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
-use crate::protocol::SendParams;
 
 /// How long a text waits for an agent that is not ready yet; less than the client waits for the answer.
-pub(crate) const MAX_INPUT_WAIT: Duration = Duration::from_secs(60);
+const MAX_INPUT_WAIT: Duration = Duration::from_secs(60);
 
 impl Supervisor {
-    /// Types a text, at once or when the agent is ready: an agent that is starting discards input, and its prompt is
-    /// first.
-    pub(crate) fn send(&mut self, params: SendParams, reply: Reply) {
-        match self.find(&params.name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
+    /// Types a text or Ctrl-D, at once or when the agent is ready: an agent that is starting discards input, and its
+    /// prompt is first.
+    pub(crate) fn send(&mut self, name: &str, what: AgentInput, reply: Reply) {
+        let is_text = matches!(what, AgentInput::Text(_));
+        match self.find(name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
             Err(error) => reply.refuse(error),
             Ok((_, slot)) if slot.engine.is_starting_up() => {
-                slot.waiting.input.push(QueuedInput {
-                    what: AgentInput::Text(params),
-                    reply,
-                    until: Instant::now() + MAX_INPUT_WAIT,
-                });
+                slot.waiting.input.push(QueuedInput { what, reply, until: Instant::now() + MAX_INPUT_WAIT });
             }
-            Ok((_, slot)) if slot.engine.is_ending() => {
-                let message =
-                    format!("nothing was sent, since the run of worker '{}' is ending", params.name);
+            Ok((_, slot)) if is_text && slot.engine.is_ending() => {
+                let message = format!("nothing was sent, since the run of worker '{name}' is ending");
                 let error = Error::conflict(message).hint("wait a moment, then send it again");
                 reply.refuse(error);
             }
             Ok((pane, slot)) => {
-                let (done, outcome) = oneshot::channel();
-                let reader = slot.reader.clone();
-                let (name, run) = (slot.spec.name.clone(), pane.run);
+                let (name, run, reader) = (slot.spec.name.clone(), pane.run, slot.reader.clone());
                 let expects_dialog = !slot.requests.open(Instant::now()).is_empty();
-                slot.driver.push(Job::Type { pane, reader, what: params, expects_dialog, reply: done });
-                reply.answer_later(outcome);
-                self.step(&name, Event::Typing(run));
+                slot.driver.push(Job::Type { pane, reader, what, expects_dialog, reply });
+                if is_text {
+                    self.step(&name, Event::Typing(run));
+                }
             }
         }
     }
@@ -58,10 +51,7 @@ impl Supervisor {
         let why = slot.engine.reason().filter(|_| waits || status == Status::Waiting);
         for QueuedInput { what, reply, .. } in due {
             if !waits && status != Status::Waiting {
-                match what {
-                    AgentInput::Text(params) => self.send(params, reply),
-                    AgentInput::Eof(name) => self.eof(&name, reply),
-                }
+                self.send(name.as_str(), what, reply);
                 continue;
             }
             let why = why.as_deref().unwrap_or("it is still starting");
