@@ -9,7 +9,6 @@
 mod git;
 pub mod project;
 pub mod prompt;
-pub mod request;
 mod selection;
 pub mod start;
 pub mod stop;

@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use swarm_state::hook::HookEvent;
 
-use super::file::{self, FileChange};
+use super::file;
 use super::merge::{self, InstalledHook};
 use super::passed;
 use crate::cli::{HookAgent, HookScope};
 use crate::error::{Error, Result};
-use crate::paths::{self, Paths};
+use crate::paths;
 
 /// A settings file in which an agent reads its hooks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HookFile {
     /// The agent.
     pub agent: HookAgent,
@@ -52,12 +52,9 @@ swarm_state::word_table!(
 /// The state of a file, as `swarm hooks status` prints it.
 #[derive(Clone, Debug, Serialize)]
 pub struct HookStatus {
-    /// The agent.
-    pub agent: HookAgent,
-    /// The sessions that read the file.
-    pub scope: HookScope,
     /// The file.
-    pub file: PathBuf,
+    #[serde(flatten)]
+    pub place: HookFile,
     /// Whether the hooks are there.
     pub state: HookState,
     /// The events that have a hook of swarm.
@@ -127,22 +124,6 @@ pub fn program() -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Installs the required hooks in `place`, with `program` as swarm's path.
-///
-/// # Errors
-/// When the file cannot be read or written, or has a structure that an agent would not accept. It is then unchanged.
-pub fn install(paths: &Paths, place: &HookFile, program: &Path) -> Result<FileChange> {
-    file::change(paths, &place.file, |value| merge::with_hooks(value, needed(place.agent), program))
-}
-
-/// Removes all hooks of swarm from `place`.
-///
-/// # Errors
-/// When the file cannot be read or written. It is then unchanged.
-pub fn uninstall(paths: &Paths, place: &HookFile) -> Result<FileChange> {
-    file::change(paths, &place.file, |value| Ok(merge::without_hooks(value)))
-}
-
 /// Returns the state of `place`. Changes nothing.
 pub fn status(place: &HookFile) -> HookStatus {
     let (value, problem) = match file::read(&place.file) {
@@ -161,9 +142,7 @@ pub fn status(place: &HookFile) -> HookStatus {
     };
     let program = found.first().map(|InstalledHook { ours, .. }| ours.binary.clone());
     HookStatus {
-        agent: place.agent,
-        scope: place.scope,
-        file: place.file.clone(),
+        place: place.clone(),
         state,
         events: found.iter().map(|f| f.event.clone()).collect(),
         program_found: program.as_deref().is_some_and(runs),

@@ -42,15 +42,6 @@ impl WorkerPlace {
     }
 }
 
-/// The agent's session, which is reported with every event.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AgentSession {
-    /// Its id.
-    pub id: Option<String>,
-    /// The path of its transcript.
-    pub transcript: Option<String>,
-}
-
 /// Reports the event of a hook's input, if it is news. Returns the daemon's answer; `None` on any error.
 pub(super) fn report_to_daemon(
     paths: &Paths,
@@ -58,31 +49,24 @@ pub(super) fn report_to_daemon(
     input: &HookInput,
     news: Option<HookNews>,
 ) -> Option<HookHeard> {
-    let transcript = input.transcript.as_ref().and_then(|path| path.to_str()).map(ToOwned::to_owned);
-    let session = AgentSession { id: input.session.clone(), transcript };
     // A sandbox shows only the socket for hooks.
     let socket = if is_inside(paths) { paths.hook_socket_in_sandbox() } else { paths.socket() };
-    report(&socket, place, &session, news?)
+    let params = HookParams {
+        name: place.name.clone(),
+        run: place.run,
+        session: input.session.clone(),
+        transcript: input.transcript.as_ref().and_then(|path| path.to_str()).map(ToOwned::to_owned),
+        news: news?,
+    };
+    report(&socket, params)
 }
 
 /// Reports an event. Returns the daemon's answer; `None` on any error.
-pub fn report(
-    socket: &Path,
-    place: &WorkerPlace,
-    session: &AgentSession,
-    news: HookNews,
-) -> Option<HookHeard> {
+pub fn report(socket: &Path, params: HookParams) -> Option<HookHeard> {
     let mut stream = UnixStream::connect(socket).ok()?;
     stream.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
     stream.set_write_timeout(Some(ANSWER_TIMEOUT)).ok()?;
-    let call = Call::Hook(Box::new(HookParams {
-        name: place.name.clone(),
-        run: place.run,
-        session: session.id.clone(),
-        transcript: session.transcript.clone(),
-        news,
-    }));
-    stream.write_all(&lines(&call)?).ok()?;
+    stream.write_all(&lines(&Call::Hook(Box::new(params)))?).ok()?;
     let mut answers = BufReader::new(stream.take(MAX_LINE_BYTES as u64));
     let (mut hello, mut answer) = (String::new(), String::new());
     answers.read_line(&mut hello).ok()?;
@@ -132,9 +116,10 @@ mod tests {
     fn a_daemon_that_is_away_or_says_nothing_is_no_news() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("s");
-        let place = WorkerPlace { name: "a".into(), run: None };
-        assert_eq!(report(&socket, &place, &AgentSession::default(), HookNews::TurnOver), None);
+        let news = HookNews::TurnOver;
+        let params = HookParams { name: "a".into(), run: None, session: None, transcript: None, news };
+        assert_eq!(report(&socket, params.clone()), None);
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-        assert_eq!(report(&socket, &place, &AgentSession::default(), HookNews::TurnOver), None);
+        assert_eq!(report(&socket, params), None);
     }
 }

@@ -16,8 +16,8 @@ use swarm_state::sandbox::SandboxNet;
 use super::WorkerSandbox;
 use super::proxy::{Proxy, ProxyRules};
 use crate::files::{read_bounded, write_unsynced};
-use crate::hooks::report::{AgentSession, WorkerPlace, report};
-use crate::protocol::HookNews;
+use crate::hooks::report::report;
+use crate::protocol::{HookNews, HookParams};
 
 /// The list of hosts in the folder of a run.
 const HOSTS_FILE: &str = "hosts.json";
@@ -87,8 +87,9 @@ impl ProxyRules for PaneRules {
             let PaneProxy { daemon, worker, run, .. } = self.proxy.clone();
             // The answer to the agent does not wait for the daemon.
             tokio::task::spawn_blocking(move || {
-                let place = WorkerPlace { name: worker, run: Some(run) };
-                report(&daemon, &place, &AgentSession::default(), HookNews::HostRefused { host, private })
+                let news = HookNews::HostRefused { host, private };
+                let run = Some(run);
+                report(&daemon, HookParams { name: worker, run, session: None, transcript: None, news })
             });
         }
     }

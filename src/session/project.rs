@@ -9,12 +9,11 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use swarm_state::session::{
-    Branch, Change, DoItOptions, Doc, Missing, Project, ProjectType, SessionLoop, built_in_contract,
-    preflight, substitute,
+    Branch, Change, DoItOptions, Doc, Missing, Project, ProjectType, SessionId, SessionKind, SessionLoop,
+    Words, built_in_contract, preflight, substitute,
 };
 
 use super::git;
-use super::request::StartRequest;
 use super::store::SessionStore;
 use crate::error::{Error, Result};
 use crate::paths;
@@ -25,6 +24,19 @@ const DO_IT: &str = ".do-it";
 
 /// The maximum size of a document.
 const MAX_DOCUMENT_BYTES: u64 = 4 << 20;
+
+/// The request to start a session loop.
+#[derive(Clone, Debug)]
+pub struct StartRequest {
+    /// The kind of loop.
+    pub kind: SessionKind,
+    /// The session that will own the loop.
+    pub session: SessionId,
+    /// The project's directory, or one below it.
+    pub dir: PathBuf,
+    /// The task and the options.
+    pub words: Words,
+}
 
 /// Returns the project of a directory: the nearest parent with a `.do-it`, else the directory itself.
 pub fn root_of(dir: &Path) -> PathBuf {

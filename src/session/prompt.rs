@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use swarm_state::hook::HookInput;
 use swarm_state::session::{Command, SessionId, SessionKind, brief, do_it_words, loop_words, start_text};
 
-use super::request::StartRequest;
+use super::project::StartRequest;
 use super::start::{self, StartedLoop};
 use super::store::SessionStore;
 use crate::error::{Error, ErrorCode, Result};

@@ -18,8 +18,7 @@ use swarm_state::session::{
 };
 
 use super::git::{exclude, tree_of};
-use super::project;
-use super::request::StartRequest;
+use super::project::{self, StartRequest};
 use super::store::{COMMAND_LOCK_TIMEOUT, LocatedLoop, SessionStore, write_state};
 use crate::error::{Error, ErrorCode, Result, failed};
 use crate::paths::OWN_DIRECTORY;

@@ -1,6 +1,6 @@
 //! `swarm hooks status`: show where the session hooks are installed.
 
-use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::{HookAgent, HookScope, HooksStatus, PageFormat, word};
 use crate::error::Result;
@@ -8,16 +8,10 @@ use crate::hooks::install::{self, HookState, HookStatus};
 use crate::hooks::words::quoted_path;
 use crate::out::{CommandResult, Out, table};
 
-/// The output of `--format json`.
-#[derive(Serialize)]
-struct HooksReport {
-    hooks: Vec<HookStatus>,
-}
-
 pub(super) fn run(out: Out, args: &HooksStatus) -> CommandResult {
     let hooks = places(args)?.iter().map(install::status).collect::<Vec<_>>();
     if args.format == PageFormat::Json {
-        out.json(&HooksReport { hooks })?;
+        out.json(&json!({ "hooks": hooks }))?;
         return Ok(0);
     }
     let rows: Vec<Vec<String>> = hooks.iter().map(row).collect();
@@ -27,12 +21,12 @@ pub(super) fn run(out: Out, args: &HooksStatus) -> CommandResult {
             out.warn(problem);
         }
         if status.state != HookState::Absent && status.problem.is_none() && !status.program_found {
-            let file = quoted_path(&status.file);
+            let file = quoted_path(&status.place.file);
             out.warn(&format!("the hooks in {file} do nothing: their program does not exist"));
             out.hint(&format!(
                 "swarm hooks install --agent {} --scope {}",
-                word(status.agent),
-                word(status.scope)
+                word(status.place.agent),
+                word(status.place.scope)
             ));
         }
     }
@@ -57,11 +51,11 @@ fn row(status: &HookStatus) -> Vec<String> {
     let program = status.program.clone().unwrap_or_else(|| "-".to_owned());
     let plugins = if status.plugin.is_some() { "enabled" } else { "-" };
     vec![
-        word(status.agent),
-        word(status.scope),
+        word(status.place.agent),
+        word(status.place.scope),
         status.state.word().to_owned(),
         plugins.to_owned(),
         program,
-        status.file.display().to_string(),
+        status.place.file.display().to_string(),
     ]
 }

@@ -275,12 +275,6 @@ impl LoopRun {
             IterationMode::Review => Some(self.story_changes(base, &story.id, iteration).await),
             IterationMode::Implement | IterationMode::ReviewFix => None,
         };
-        let review = changes.as_ref().map(|changes| StoryChanges {
-            diff: &changes.diff,
-            range: changes.range.as_ref().map(|(from, to)| (from.as_str(), to.as_str())),
-            checks: &changes.checks,
-            sensitive: &changes.sensitive,
-        });
         TurnSection {
             turn: &begun.turn,
             story,
@@ -290,13 +284,13 @@ impl LoopRun {
             checks: &self.gates.checks,
             failed: &failed,
             remarks: &remarks,
-            review,
+            review: changes.as_ref(),
         }
         .text()
     }
 
     /// The changes of the iterations of a story before `iteration`.
-    async fn story_changes(&self, base: &Base, story: &str, iteration: u32) -> OwnChanges {
+    async fn story_changes(&self, base: &Base, story: &str, iteration: u32) -> StoryChanges {
         let of_story = |it: &Iteration| {
             it.verdict
                 .as_ref()
@@ -310,7 +304,9 @@ impl LoopRun {
         let end = earlier.iter().rev().find_map(|it| it.commit.clone());
         let last = earlier.into_iter().rev().find(of_story);
         let checks = last.and_then(|it| it.verdict?.tasks).map(|tasks| tasks.checks).unwrap_or_default();
-        let Some((from, to)) = start.zip(end) else { return OwnChanges { checks, ..OwnChanges::default() } };
+        let Some((from, to)) = start.zip(end) else {
+            return StoryChanges { checks, ..StoryChanges::default() };
+        };
         // Also of files that an attribute declares binary.
         let diff = git::diff(&self.cwd, &["--text"], &from, &to).await;
         let diff = diff.unwrap_or_else(|error| error.to_string());
@@ -319,7 +315,7 @@ impl LoopRun {
         let mut sensitive = files_in(&diff);
         let tests = protect::tests(base);
         sensitive.retain(|file| is_sensitive(file) || tests.iter().any(|glob| glob.is_match(file)));
-        OwnChanges { diff, range: Some((from, to)), checks, sensitive }
+        StoryChanges { diff, range: Some((from, to)), checks, sensitive }
     }
 
     /// The checks of the loop, and those of the stories in the list as it is now.
@@ -348,15 +344,6 @@ fn filled(prompt: &str, gate: &TaskGate, begun: &BegunTurn, (iteration, max): (u
         date: Some(chrono::Local::now().format("%Y-%m-%d").to_string()),
     };
     fill(prompt, &values)
-}
-
-/// [`StoryChanges`], owned.
-#[derive(Default)]
-struct OwnChanges {
-    diff: String,
-    range: Option<(String, String)>,
-    checks: Vec<CheckResult>,
-    sensitive: Vec<String>,
 }
 
 /// The checks of the loop and of the story that failed.

@@ -9,7 +9,7 @@ use crate::cli::{PageFormat, SessionStart};
 use crate::error::{Error, Result};
 use crate::out::{CommandResult, Out};
 use crate::paths;
-use crate::session::request::StartRequest;
+use crate::session::project::StartRequest;
 use crate::session::selection::{current_session, project_dir};
 use crate::session::start::{self, StartedLoop};
 use crate::session::store::SessionStore;
