@@ -33,7 +33,7 @@ pub use quota::{QuotaAccountView, QuotaFigureView, QuotaLifted, QuotaView};
 pub use ralph::{Changed, Cleaned, RalphCleanParams, RalphSetParams, RalphView, ResumeParams};
 pub use report::{Approved, DiffParams, DiffView, Report, ReportParams, RestoreParams, Restored, Watched};
 pub use service::{DaemonStopped, DaemonView};
-pub use spawn::{RalphParams, RespawnParams, SpawnParams, Spawned, StoriesPlan};
+pub use spawn::{RespawnParams, SpawnParams, Spawned, StoriesPlan};
 pub use workers::{
     AgentRequestView, AllowParams, AnswerParams, Answered, AttachView, CleanParams, ClearedSnapshots,
     Forgotten, KillParams, Killed, Listing, RestartView, SendParams, Sent, TaskListView, TmuxView,

@@ -17,7 +17,7 @@ use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
 use swarm_state::rooms::{RoomError, RoomGates};
 use swarm_state::sandbox::SandboxKind;
-use swarm_state::spec::{Prompt, WorktreeSpec};
+use swarm_state::spec::{LoopSpec, Prompt, WorktreeSpec};
 use swarm_state::tasks::gate::TaskGate;
 use swarm_state::test_gates::{OwnCanary, ReportFile, TestGates, TestGatesError};
 
@@ -30,7 +30,7 @@ use super::typed_path::{absolute, directory, prompt_file};
 use crate::cli::{BudgetArgs, CapArgs, GateArgs, OptionLimit, RoomArgs, Spawn};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths;
-use crate::protocol::{RalphParams, SpawnParams, WorkerView};
+use crate::protocol::{SpawnParams, WorkerView};
 use crate::sandbox::check_directory;
 use crate::sandbox::docker_setup::CREATE_TIMEOUT;
 use crate::settings::Settings;
@@ -160,7 +160,7 @@ fn docker_obstacle(args: &Spawn, settings: &Settings) -> Option<(String, &'stati
     })
 }
 
-fn prompt(args: &Spawn, ralph: Option<&RalphParams>) -> Result<Prompt> {
+fn prompt(args: &Spawn, ralph: Option<&LoopSpec>) -> Result<Prompt> {
     Ok(match (ralph, &args.prompt.prompt, &args.prompt.prompt_file) {
         (Some(_), Some(_), _) => {
             let message = "--prompt cannot be used with --ralph: a loop reads its prompt from a file before each iteration";
@@ -213,7 +213,7 @@ fn inactivity(args: &Spawn, settings: &Settings) -> Option<u64> {
 }
 
 /// Builds a loop's parameters. The errors are in the documented order.
-fn ralph(args: &Spawn, settings: &Settings, sandbox: Option<SandboxKind>) -> Result<RalphParams> {
+fn ralph(args: &Spawn, settings: &Settings, sandbox: Option<SandboxKind>) -> Result<LoopSpec> {
     let root = directory(args.cwd.as_deref())?;
     let tasks = task_gate(&args.tasks, args.gates.promise.as_deref(), &root)?;
     let from_dir = tasks.as_ref().map(|gate| root.join(&gate.dir));
@@ -234,7 +234,7 @@ fn ralph(args: &Spawn, settings: &Settings, sandbox: Option<SandboxKind>) -> Res
         .or(settings.ralph.max_iterations)
         .ok_or_else(|| Error::invalid("--ralph requires --max-iterations"))?;
     let inactivity_timeout = inactivity(args, settings).unwrap_or(DEFAULT_INACTIVITY_SECONDS);
-    let params = RalphParams::new(prompt_file(&file)?, max_iterations, inactivity_timeout);
+    let params = LoopSpec::new(prompt_file(&file)?, max_iterations, inactivity_timeout);
     let mut gates = gates(&args.gates, tasks)?;
     gates.runners.clone_from(&settings.runners);
     for (option, globs) in [("--protect", &mut gates.protect), ("--fix", &mut gates.rooms.fix)] {
@@ -243,7 +243,7 @@ fn ralph(args: &Spawn, settings: &Settings, sandbox: Option<SandboxKind>) -> Res
     let asked = args.ralph.question_timeout.or(settings.ralph.question_timeout);
     let question_timeout = asked.unwrap_or(params.question_timeout);
     let reviewer = reviewer(&args.tasks, settings, sandbox)?;
-    Ok(RalphParams { gates, question_timeout, budgets: budgets(&args.budgets), reviewer, ..params })
+    Ok(LoopSpec { gates, question_timeout, budgets: budgets(&args.budgets), reviewer, ..params })
 }
 
 fn relative(root: &Path, option: &str, glob: &str) -> Result<String> {

@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-use swarm_state::budget::Budgets;
+use serde::ser::Error;
+use serde::{Deserialize, Serialize, Serializer};
 use swarm_state::caps::Caps;
-use swarm_state::gates::Gates;
-use swarm_state::model::{
-    PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec, WorkerName, default_question_timeout, is_default,
-};
+use swarm_state::model::{PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec, WorkerName, is_default};
 use swarm_state::profiles::Profile;
 use swarm_state::sandbox::SandboxSpec;
-use swarm_state::spec::{Prompt, ReviewerSpec, WorktreeSpec};
+use swarm_state::spec::{LoopSpec, Prompt, WorktreeSpec};
 
 use super::workers::WorkerView;
 
@@ -53,8 +50,9 @@ pub struct SpawnParams {
     pub tmux_socket: Option<String>,
     /// Columns and rows of the window.
     pub size: Option<(u16, u16)>,
-    /// Run the worker as a loop.
-    pub ralph: Option<RalphParams>,
+    /// Run the worker as a loop. With a task as text, the daemon writes it to a file and ignores `prompt_file`.
+    #[serde(serialize_with = "loop_in_line")]
+    pub ralph: Option<LoopSpec>,
     /// Restart the command after it ends; not for a loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<RestartSpec>,
@@ -84,51 +82,15 @@ pub struct StoriesPlan {
     pub max_in_review: Option<u32>,
 }
 
-/// The settings of a loop.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RalphParams {
-    /// The prompt file, absolute.
-    pub prompt_file: PathBuf,
-    /// At least 1.
-    pub max_iterations: u32,
-    /// Seconds, at least 1.
-    pub inactivity_timeout: u64,
-    /// Seconds that a question in the middle of the work may stay unanswered, 0 for no limit; absent for 600.
-    #[serde(default = "default_question_timeout", skip_serializing_if = "is_usual_question_timeout")]
-    pub question_timeout: u64,
-    /// The task as text. The daemon writes it to a file and ignores `prompt_file`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task: Option<String>,
-    /// The gates; absent for none.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub gates: Gates,
-    /// The limits other than the iterations; absent for the defaults.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub budgets: Budgets,
-    /// The agent that reviews the stories of a task list; absent for the worker's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reviewer: Option<ReviewerSpec>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_usual_question_timeout(seconds: &u64) -> bool {
-    *seconds == QUESTION_TIMEOUT_SECONDS
-}
-
-impl RalphParams {
-    /// A loop without gates and without limits other than its iterations.
-    pub fn new(prompt_file: PathBuf, max_iterations: u32, inactivity_timeout: u64) -> Self {
-        Self {
-            prompt_file,
-            max_iterations,
-            inactivity_timeout,
-            question_timeout: QUESTION_TIMEOUT_SECONDS,
-            task: None,
-            gates: Gates::default(),
-            budgets: Budgets::default(),
-            reviewer: None,
-        }
+/// Leaves the usual `question_timeout` out.
+fn loop_in_line<S: Serializer>(ralph: &Option<LoopSpec>, to: S) -> Result<S::Ok, S::Error> {
+    let mut value = serde_json::to_value(ralph).map_err(S::Error::custom)?;
+    if let Some(object) = value.as_object_mut()
+        && object["question_timeout"] == QUESTION_TIMEOUT_SECONDS
+    {
+        object.shift_remove("question_timeout");
     }
+    value.serialize(to)
 }
 
 /// The parameters of `respawn`.

@@ -9,7 +9,7 @@ use swarm_state::engine::{Event, Phase};
 use swarm_state::model::{WorkerName, Worktree};
 use swarm_state::notice::{Entry, IterationExit, StopReason};
 use swarm_state::removal::{Permission, RemovalCommand};
-use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
+use swarm_state::spec::{Prompt, WorkerSpec};
 
 use crate::daemon::busy::BusyKind;
 use crate::daemon::caller::{refuse_own, workers_of};
@@ -92,14 +92,7 @@ impl Supervisor {
             record: params.record,
             tmux_socket: params.tmux_socket,
             size: params.size.unwrap_or(swarm_state::spec::DEFAULT_SIZE),
-            ralph: params.ralph.map(|ralph| LoopSpec {
-                task: ralph.task,
-                question_timeout: ralph.question_timeout,
-                gates: ralph.gates,
-                budgets: ralph.budgets,
-                reviewer: ralph.reviewer,
-                ..LoopSpec::new(ralph.prompt_file, ralph.max_iterations, ralph.inactivity_timeout)
-            }),
+            ralph: params.ralph,
             restart: params.restart,
             parent: params.parent,
             sandbox: params.sandbox,
