@@ -24,7 +24,6 @@ pub(crate) mod helper;
 mod inputs;
 mod iterations_log;
 mod legacy;
-mod looked;
 mod loop_snapshots;
 mod messages;
 mod notices;

@@ -31,7 +31,6 @@ use crate::error::{Error, Result};
 use crate::paths::resolve;
 
 mod apart;
-mod branches;
 mod clear;
 mod exclude;
 mod ignored;
@@ -45,13 +44,11 @@ mod repo;
 mod run;
 mod settle;
 mod snapshot;
-mod status;
 #[cfg(test)]
 mod tests;
 mod unmerged;
 
 pub(crate) use apart::{check_out_apart, checkout_settings, put_back, top};
-pub(crate) use branches::{has_branch, make_branch};
 pub(crate) use clear::clear_snapshots;
 pub(crate) use exclude::{exclude, exclude_text};
 pub(crate) use ignored::{ignored, tracked};
@@ -64,14 +61,14 @@ pub(crate) use merge::{
 };
 pub(crate) use own_paths::{PathsCommit, commit_days, commit_paths, identity, is_untracked};
 use repo::{Repo, check_branch, same_path};
+pub(crate) use repo::{has_branch, make_branch};
 pub(crate) use run::is_below_ours;
 use run::{LONG_TIMEOUT, SHORT_TIMEOUT, git, git_patient};
 pub(crate) use settle::settle_worktree;
 pub(crate) use snapshot::{
     INTERRUPTED, TreeSnapshot, changed_between, diff, diff_stat, nested, restore, snapshot, tree,
 };
-pub(crate) use status::{status, uncommitted_of};
-pub(crate) use unmerged::unmerged;
+pub(crate) use unmerged::{status, uncommitted_of, unmerged};
 
 /// The first line in the reflog of a branch that swarm made.
 const MADE_BY: &str = "swarm: made for worker";
@@ -172,7 +169,7 @@ pub(crate) async fn create_noted_worktree(
     note(&Worktree { path: dir.clone(), branch: branch.clone(), base_repo: repo.main.clone() })?;
     let undo = Undo { repo: &repo, dir: &dir, branch: &branch, head: &head, dirs: missing_dirs(&dir) };
     if !exists {
-        undo.make_branch(name).await?;
+        make_worker_branch(&repo.main, &branch, &head, name).await?;
     }
     let args = [OsStr::new("worktree"), "add".as_ref(), dir.as_os_str(), branch.as_ref()];
     let said = git_patient(&repo.main, LONG_TIMEOUT, &args).await?;
@@ -301,6 +298,15 @@ async fn delete_branch(repo: &Repo, branch: &str) -> Result<Option<String>> {
     })
 }
 
+/// Makes a branch for a worker; fails if it exists by now. The start point is a commit and not a name, so git
+/// configures no upstream and does not need `config.lock`.
+async fn make_worker_branch(dir: &Path, branch: &str, head: &str, worker: &WorkerName) -> Result<()> {
+    let (message, full) = (format!("{MADE_BY} {worker}"), format!("refs/heads/{branch}"));
+    let args = ["update-ref", "--create-reflog", "-m", &message, &full, head, &"0".repeat(head.len())];
+    let said = git_patient(dir, SHORT_TIMEOUT, &args).await?;
+    said.checked(format_args!("cannot make branch '{branch}'")).map(drop)
+}
+
 fn refuse_occupied(dir: &Path) -> Result<()> {
     let Ok(found) = fs::symlink_metadata(dir) else { return Ok(()) };
     let empty = found.is_dir() && fs::read_dir(dir).is_ok_and(|mut list| list.next().is_none());
@@ -336,17 +342,6 @@ struct Undo<'a> {
 }
 
 impl Undo<'_> {
-    /// Makes the branch; fails if it exists by now. The start point is a commit and not a name, so git configures no
-    /// upstream and does not need `config.lock`.
-    async fn make_branch(&self, name: &WorkerName) -> Result<()> {
-        let message = format!("{MADE_BY} {name}");
-        let full = format!("refs/heads/{}", self.branch);
-        let none = "0".repeat(self.head.len());
-        let args = ["update-ref", "--create-reflog", "-m", &message, &full, self.head, &none];
-        let said = git_patient(&self.repo.main, SHORT_TIMEOUT, &args).await?;
-        said.checked(format_args!("cannot make branch '{}'", self.branch)).map(drop)
-    }
-
     /// Undoes the creation. Ignores errors: the error that led here is the one to report.
     async fn run(&self, made_branch: bool) {
         // `-f -f`, because git locks a worktree while it makes it. This call made everything in it.

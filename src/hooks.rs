@@ -13,7 +13,6 @@ pub mod command;
 mod context;
 pub mod file;
 mod guard;
-mod hold;
 pub mod install;
 pub mod layout;
 pub mod merge;

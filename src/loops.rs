@@ -23,7 +23,6 @@ mod survivors;
 mod task_list;
 mod test_replay;
 mod tree_index;
-mod unseen_work;
 mod verdict;
 
 pub(crate) use account::{last_growth, session_id, story};

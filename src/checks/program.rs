@@ -12,6 +12,9 @@ use crate::error::{Error, Result};
 use crate::paths::resolve;
 use crate::shell::quote;
 
+/// The directories that are searched if the environment has no PATH.
+pub(crate) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
 /// The result of a search for a program.
 pub(crate) enum Lookup {
     Runnable(PathBuf),

@@ -19,6 +19,7 @@ use crate::daemon::panes;
 use crate::daemon::run::exit;
 use crate::daemon::slot::{self, SaveState, Slot};
 use crate::daemon::supervisor::Supervisor;
+use crate::daemon::verbs::morning_looked;
 use crate::daemon::views;
 use crate::error::{Error, Result};
 use crate::store::{Mark, Problem, RalphRead};
@@ -31,6 +32,7 @@ pub(crate) const RECORD_LOST: &str = "record-lost";
 impl Supervisor {
     /// Loads and reconciles all workers. The daemon serves clients only after this.
     pub(crate) async fn boot(&mut self) {
+        self.looked = morning_looked::read(self.store.paths());
         let (records, problems) = self.store.load_all();
         self.problems = problems;
         for record in records {

@@ -2,7 +2,7 @@
 
 use swarm_state::engine::Event;
 use swarm_state::model::WorkerName;
-use swarm_state::notice::{Entry, PauseBy};
+use swarm_state::notice::PauseBy;
 use tokio::sync::mpsc;
 
 use crate::daemon::messages::{DaemonEnd, EndedSupervisor, Input, PromptOutcome, RunReport};
@@ -113,7 +113,6 @@ impl Supervisor {
             }
             RunReport::Forced(names) => return slot.waiting.forced.extend(names),
             RunReport::Unstored(why) => return slot.saving.output_error = Some(why),
-            RunReport::Warning(message) => return self.notify(name, Entry::Warning { message }),
             RunReport::Limits(figures) => return self.note_figures(name, &figures),
             RunReport::AtSpawn(message) => return self.warn_at_spawn(name, message),
             RunReport::Notice(entry) => {

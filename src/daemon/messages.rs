@@ -172,7 +172,6 @@ pub(crate) enum RunReport {
     Judged(Run, Verdict),
     /// The used parts of the account's usage limits, as the agent recorded them.
     Limits(Vec<QuotaFigure>),
-    Warning(String),
     /// A warning for the client that waits for a new worker, or for the subscribers.
     AtSpawn(String),
     /// Another notice, which changes no state except the list of running checks.

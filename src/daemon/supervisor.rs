@@ -113,7 +113,7 @@ impl Supervisor {
         Self {
             slots: BTreeMap::new(),
             notifying: Notifying::new(store.paths(), first),
-            looked: crate::daemon::looked::read(store.paths()),
+            looked: None,
             attached: Attached::new(started.timestamp()),
             quotas: Quotas::load(store.paths()),
             store,

@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::SHORT_TIMEOUT;
+use super::listing::gitlinks;
 use super::run::{GitOutput, LONG_TIMEOUT, ask, git, git_with};
 use super::snapshot::{BATCH_FILES, QUIET_OPTIONS};
 use crate::error::{Error, ErrorCode, Result};
@@ -67,27 +68,18 @@ pub(crate) async fn check_out_apart(
     let workers = ["-c", "checkout.workers=0", "read-tree", "--reset", "-u", commit];
     made(&git(to, LONG_TIMEOUT, &[&QUIET_OPTIONS[..], &workers].concat()).await?)?;
     let listed = ask(to, CANNOT_READ, &["ls-files", "-z", "--stage"]).await?;
-    let links: Vec<(String, PathBuf)> = listed.bytes().split(|byte| *byte == 0).filter_map(gitlink).collect();
+    let links = gitlinks(listed.bytes());
     if links.is_empty() {
         return Ok(());
     }
     let top = top(from).await?;
-    for (commit, path) in links {
-        let (from, to) = (top.join(&path), to.join(&path));
+    for (commit, path) in &links {
+        let (from, to) = (top.join(path), to.join(path));
         if from.join(".git").exists() {
-            Box::pin(check_out_apart(&from, Some(&commit), &commit, &to, settings)).await?;
+            Box::pin(check_out_apart(&from, Some(commit), commit, &to, settings)).await?;
         }
     }
     Ok(())
-}
-
-/// Parses `160000 COMMIT STAGE<tab>PATH` of `git ls-files --stage`.
-fn gitlink(entry: &[u8]) -> Option<(String, PathBuf)> {
-    let rest = entry.strip_prefix(b"160000 ")?;
-    let tab = rest.iter().position(|byte| *byte == b'\t')?;
-    let commit = rest.split(|byte| *byte == b' ').next()?;
-    let path = PathBuf::from(OsStr::from_bytes(&rest[tab + 1..]));
-    Some((String::from_utf8_lossy(commit).into_owned(), path))
 }
 
 /// Makes the repository without files.

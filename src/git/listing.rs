@@ -1,7 +1,9 @@
 //! Lists the contents of a worktree: the repositories below it, and the files in git's output. The other files of this
 //! folder decide what of it would be lost.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
@@ -40,6 +42,19 @@ pub(super) fn repositories(root: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// The commits and paths of the submodules in the output of `git ls-files -z --stage`, where an entry is
+/// `160000 COMMIT STAGE<tab>PATH`.
+pub(super) fn gitlinks(output: &[u8]) -> Vec<(String, PathBuf)> {
+    let link = |entry: &[u8]| {
+        let rest = entry.strip_prefix(b"160000 ")?;
+        let tab = rest.iter().position(|byte| *byte == b'\t')?;
+        let commit = rest.split(|byte| *byte == b' ').next()?;
+        let path = PathBuf::from(OsStr::from_bytes(&rest[tab + 1..]));
+        Some((String::from_utf8_lossy(commit).into_owned(), path))
+    };
+    output.split(|byte| *byte == 0).filter_map(link).collect()
 }
 
 /// The files in the output of `git status --porcelain -z`.

@@ -12,15 +12,12 @@ use std::path::{Path, PathBuf};
 use swarm_state::model::WorkerName;
 
 use super::run::{LONG_TIMEOUT, SHORT_TIMEOUT, ask, git, git_patient};
-use super::{MADE_BY, head_commit};
+use super::{head_commit, make_worker_branch};
 use crate::error::Result;
 
 /// Makes the branch of a story's worker at the commit that is checked out.
 pub(crate) async fn make_story_branch(tree: &Path, branch: &str, worker: &WorkerName) -> Result<()> {
-    let head = head_commit(tree).await?.unwrap_or_default();
-    let (message, full) = (format!("{MADE_BY} {worker}"), format!("refs/heads/{branch}"));
-    let args = ["update-ref", "--create-reflog", "-m", &message, &full, &head, &"0".repeat(head.len())];
-    run(tree, &format!("cannot make branch '{branch}'"), &args).await
+    make_worker_branch(tree, branch, &head_commit(tree).await?.unwrap_or_default(), worker).await
 }
 
 /// Merges a commit into the branch that is checked out, without a commit. Returns the files in conflict.

@@ -239,3 +239,19 @@ pub(super) async fn check_branch(cwd: &Path, branch: &str) -> Result<()> {
 pub(super) fn same_path(a: &Path, b: &Path) -> bool {
     resolve(a) == resolve(b)
 }
+
+/// Whether the branch exists, at the request of a session loop; `None` if `dir` is not in a repository.
+///
+/// # Errors
+/// git's message, for example if the name conflicts with another branch.
+pub(crate) async fn has_branch(dir: &Path, branch: &str) -> Result<Option<bool>> {
+    if !git(dir, SHORT_TIMEOUT, &["rev-parse", "--git-dir"]).await?.ok {
+        return Ok(None);
+    }
+    Repo::find(dir).await?.branch_exists(branch).await.map(Some)
+}
+
+pub(crate) async fn make_branch(dir: &Path, branch: &str) -> Result<()> {
+    check_branch(dir, branch).await?;
+    ask(dir, &format!("cannot make branch '{branch}'"), &["branch", "--", branch]).await.map(drop)
+}

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use swarm_state::ledger::DiffStat;
 
-use super::listing::hidden_files;
+use super::listing::{gitlinks, hidden_files};
 use super::repo::Repo;
 use super::run::{LONG_TIMEOUT, ask, filters_of, git, git_patient, git_with};
 use super::{SHORT_TIMEOUT, refuse_occupied};
@@ -88,20 +88,14 @@ pub(crate) async fn nested(dir: &Path) -> Result<Option<Vec<String>>> {
     let known = ask(&top, what, &[&QUIET_OPTIONS[..], &["ls-files", "-z", "--stage"]].concat()).await?;
     let others = [&QUIET_OPTIONS[..], &["ls-files", "-z", "--others", "--exclude-standard"]].concat();
     let others = ask(&top, what, &others).await?;
-    let mut found = gitlinks(known.bytes());
+    let links = gitlinks(known.bytes()).into_iter();
+    let mut found: Vec<String> = links.map(|(_, path)| path.to_string_lossy().into_owned()).collect();
     found.extend(untracked_repositories(others.bytes()));
     // A submodule that was never fetched is an empty directory.
     found.retain(|repo| top.join(repo).join(".git").exists());
     found.sort();
     found.dedup();
     Ok(Some(found))
-}
-
-/// Parses the output of `git ls-files -z --stage` for repositories: `160000 COMMIT STAGE<tab>FILE`.
-fn gitlinks(output: &[u8]) -> Vec<String> {
-    let entries = String::from_utf8_lossy(output);
-    let links = entries.split('\0').filter(|entry| entry.starts_with("160000 "));
-    links.filter_map(|entry| Some(entry.split_once('\t')?.1.to_owned())).collect()
 }
 
 /// Parses the output of `git ls-files -z --others` for repositories, which it lists as directories.
@@ -240,9 +234,8 @@ async fn show_hidden(top: &Path, own: &[(&str, &OsStr)]) -> Result<()> {
 /// its filters.
 async fn links_with_repository(top: &Path, own: &[(&str, &OsStr)]) -> Result<Vec<String>> {
     let listed = git_with(top, LONG_TIMEOUT, own, &[], &["ls-files", "-z", "--stage"]).await?;
-    let mut links = gitlinks(listed.bytes());
-    links.retain(|link| top.join(link).join(".git").exists());
-    Ok(links)
+    let links = gitlinks(listed.bytes()).into_iter().map(|(_, path)| path.to_string_lossy().into_owned());
+    Ok(links.filter(|link| top.join(link).join(".git").exists()).collect())
 }
 
 /// The diff between two snapshots, commits or trees, with these options of git.

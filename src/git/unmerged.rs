@@ -1,4 +1,5 @@
-//! Counts the work in a worktree that is not merged, for the morning view.
+//! The changes that are not merged or not committed: for the morning view, for the Stop hook of an agent that works on
+//! a task list, and for the start of its loop in a worktree.
 
 use std::path::Path;
 
@@ -32,4 +33,25 @@ async fn uncommitted(tree: &Path) -> Result<u64> {
         ["--no-optional-locks", "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"];
     let listed = ask(tree, "cannot read the status", &args).await?;
     Ok(listed.bytes().split(|byte| *byte == 0).filter(|entry| !entry.is_empty()).count() as u64)
+}
+
+/// The output of `git status --porcelain` for a directory and everything below it.
+///
+/// # Errors
+/// When git fails, as outside of a repository.
+pub(crate) async fn status(dir: &Path) -> Result<String> {
+    let args = ["--no-optional-locks", "status", "--porcelain", "--ignore-submodules=none", "--", "."];
+    Ok(String::from_utf8_lossy(ask(dir, "cannot read the status", &args).await?.bytes()).into_owned())
+}
+
+/// Those of `files`, relative to `dir`, that are not in the last commit as they are now. Missing files do not count,
+/// and outside of a repository none does.
+pub(crate) async fn uncommitted_of(dir: &Path, files: &[String]) -> Vec<String> {
+    let mut found = vec![];
+    for file in files.iter().filter(|file| dir.join(file).exists()) {
+        let args = ["--literal-pathspecs", "status", "--porcelain", "--ignored", "--", file];
+        let said = ask(dir, "cannot read the status", &args).await;
+        found.extend(said.is_ok_and(|said| !said.text().is_empty()).then(|| file.clone()));
+    }
+    found
 }

@@ -10,22 +10,22 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use chrono::{TimeDelta, Utc};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::json;
+use swarm_state::answer::{hook_output, request};
 use swarm_state::context::ContextUse;
 use swarm_state::hook::{HookEvent, HookHost, HookInput, heard};
 use swarm_state::session::{SessionId, StopAnswer};
 
 use super::command::{SHELL_NAME, TIMEOUT_SECONDS};
-use super::hold::hold;
 use super::report::{WorkerPlace, report_to_daemon};
 use super::task_list::{self, StoppingAgent};
 use super::{context, guard, status_line};
 use crate::paths::Paths;
-use crate::protocol::HookNews;
+use crate::protocol::{HeldAnswer, HookNews};
 use crate::session::prompt;
 use crate::session::stop::{HookCall, StopRequest, doubt_line};
 use crate::session::store::SessionStore;
@@ -36,6 +36,11 @@ const HOOK_TIMEOUT: Duration = Duration::from_millis(TIMEOUT_SECONDS * 1000 - 15
 
 /// The maximum time for which a request of the agent is held open. The daemon and the agent end it earlier.
 const MAX_HOLD: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// The pause between two questions to the daemon.
+const ASK_INTERVAL: Duration = Duration::from_millis(200);
+/// How long the daemon may be away: it may be restarting.
+const MAX_ABSENCE: Duration = Duration::from_secs(10);
 
 /// How long the agent may take to write the input. Most agents have written it before the hook runs; on a busy machine
 /// it can be late, and a missed stop would end the loop's work.
@@ -165,6 +170,33 @@ fn answer_to(args: &[OsString], called: HookCall, known: &KnownLoop) -> Option<S
     }
     said = said.or_else(|| denial.map(|denial| denial.answer));
     said
+}
+
+/// Holds a permission request or question of the agent open until a person answers it through swarm. The agent's own
+/// dialog is on the screen at the same time, and the first answer counts. The daemon decides when to give up; without
+/// one, only the dialog is left. Returns the output of the hook; `None` leaves the request to the agent's dialog.
+fn hold(paths: &Paths, place: &WorkerPlace, input: &HookInput) -> Option<String> {
+    let (tool, arguments) = (input.tool.as_deref()?, input.tool_input.as_ref()?);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let request = request(format!("{now:x}-{}", std::process::id()), tool, arguments);
+    let mut last_answer = Instant::now();
+    while last_answer.elapsed() < MAX_ABSENCE {
+        let news = HookNews::Holds { request: request.clone() };
+        match report_to_daemon(paths, place, input, Some(news)) {
+            None => {}
+            Some(heard) => match heard.answer {
+                Some(HeldAnswer::Wait) => last_answer = Instant::now(),
+                Some(HeldAnswer::Answered(answer)) => {
+                    let output = hook_output(tool, arguments, input.suggestions.as_ref(), &answer);
+                    return Some(output.to_string());
+                }
+                // The daemon of another version does not know requests.
+                Some(HeldAnswer::Over) | None => return None,
+            },
+        }
+        thread::sleep(ASK_INTERVAL);
+    }
+    None
 }
 
 /// The input of the hook. Codex's `notify` has it as an argument.

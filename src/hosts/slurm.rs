@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::own_program;
+use crate::runtime::block_on;
 
 /// How long a short program may take: less than the client waits for an answer.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(7);
@@ -148,26 +149,13 @@ pub(crate) async fn run_in_job(id: &str, dir: &Path, words: &[&str]) -> Result<O
     Ok(status.map_err(|e| Error::system("cannot run srun", e))?.code())
 }
 
-/// Whether Slurm lists a job as waiting, running or ending; `None` if it does not answer. Waits for the answer without
-/// a runtime.
+/// Whether Slurm lists a job as waiting, running or ending; `None` if it does not answer. Not for a runtime's threads.
 pub(super) fn is_listed(id: &str) -> Option<bool> {
     if id.is_empty() || !id.chars().all(|c| c.is_ascii_digit() || c == '_') {
         return None;
     }
-    let mut command = Command::new("squeue");
-    command.args(["--noheader", "--format=%T", &format!("--jobs={id}")]);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().ok()?;
-    let deadline = std::time::Instant::now() + PROGRAM_TIMEOUT;
-    while child.try_wait().ok()?.is_none() {
-        if std::time::Instant::now() >= deadline {
-            let _ = child.kill();
-            let _ = child.wait();
-            return None;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let output = child.wait_with_output().ok()?;
+    let args = ["--noheader".to_owned(), "--format=%T".to_owned(), format!("--jobs={id}")];
+    let output = block_on(output("squeue", &args, PROGRAM_TIMEOUT)).ok()?.ok()?;
     answer(output.status.success(), &output.stdout, &output.stderr)
 }
 

@@ -3,9 +3,11 @@
 //! [`super::verdict`] calls this with the parts that it has collected. The decision whether a promise counts is
 //! [`Claim::of`].
 
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use swarm_state::gates::Verdict;
+use swarm_state::ignored::{CACHE_DIRS, is_generated};
 use swarm_state::ledger::Base;
 use swarm_state::notice::counted;
 use swarm_state::pattern::Pattern;
@@ -15,10 +17,11 @@ use swarm_state::screen::ScreenReader;
 use swarm_state::tasks::gate::TaskGate;
 use swarm_state::transcript::Account;
 use tokio::time::Instant;
+use walkdir::{DirEntry, WalkDir};
 
 use super::run::{CONTRACT_FILE, Finished, LoopRun, long_over};
 use super::task_list::Reviewed;
-use super::{account, protect, unseen_work};
+use super::{account, protect};
 use crate::checks::OnCheckStep;
 use crate::error::Error;
 use crate::git;
@@ -64,7 +67,7 @@ impl LoopRun {
                 && !verdict.worked
                 && let Some(started) = finished.started
             {
-                verdict.worked = unseen_work::has_changed_since(&self.cwd, started.into()).await;
+                verdict.worked = has_changed_since(&self.cwd, started.into()).await;
             }
             verdict.promise = Some(self.claim(given, account, base, verdict));
         }
@@ -197,5 +200,56 @@ impl LoopRun {
         let pattern = Pattern::compile(&promise.pattern()).ok();
         ScreenReader::new(&self.profile, pattern, Some(prompt))
             .is_ok_and(|reader| reader.done_in(finished.output))
+    }
+}
+
+/// Whether a file below `root` changed since then, also in a nested repository or ignored by git: a snapshot does not
+/// contain these. Reads the whole tree. Hidden files do not count, since agents keep their own data there,
+/// and caches do not.
+async fn has_changed_since(root: &Path, since: SystemTime) -> bool {
+    let root: PathBuf = root.to_owned();
+    let walk = tokio::task::spawn_blocking(move || is_newer_in(&root, since));
+    walk.await.unwrap_or(false)
+}
+
+fn is_newer_in(root: &Path, since: SystemTime) -> bool {
+    let may_enter = |entry: &DirEntry| {
+        let name = entry.file_name().to_string_lossy();
+        entry.depth() == 0 || !name.starts_with('.') && !CACHE_DIRS.contains(&&*name)
+    };
+    WalkDir::new(root).into_iter().filter_entry(may_enter).flatten().any(|entry| {
+        let is_newer = || entry.metadata().ok()?.modified().ok().map(|at| at >= since);
+        entry.file_type().is_file()
+            && !is_generated(&entry.file_name().to_string_lossy())
+            && is_newer().unwrap_or(false)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn only_files_with_work_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        let start = SystemTime::now() - Duration::from_secs(60);
+        let later = SystemTime::now() + Duration::from_secs(60);
+        for (file, counts) in [
+            (".agent/history", false),
+            (".git/index", false),
+            ("target/x", false),
+            ("src/__pycache__/a.pyc", false),
+            ("data/app.db", true),
+        ] {
+            let path = root.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+            assert_eq!(is_newer_in(root, start), counts, "{file}");
+        }
+        assert!(!is_newer_in(root, later));
     }
 }

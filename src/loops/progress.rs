@@ -10,7 +10,7 @@ use swarm_state::contract::{HEADING, ProgressEntry};
 use swarm_state::ledger::Iteration;
 
 use super::run::LoopRun;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::git;
 
 /// Its path in the worker's directory.
@@ -50,15 +50,15 @@ impl LoopRun {
         let Some((path, text)) = git::exclude_text(&self.cwd, &format!("**/{file}")).await? else {
             return Ok(());
         };
-        let real = crate::paths::resolve(&path);
-        let write = self.tree_files().put(&real, text.as_bytes(), EXCLUDE_MODE, false);
-        write.map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
+        let write =
+            self.tree_files().put(&crate::paths::resolve(&path), text.as_bytes(), EXCLUDE_MODE, false);
+        write.map_err(|e| failed("write", &path, e))
     }
 
     fn write_progress_text(&self, text: &str) -> Result<()> {
         let path = self.cwd.join(PROGRESS_FILE);
         let write = self.tree_files().put(&path, text.as_bytes(), PROGRESS_MODE, false);
-        write.map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
+        write.map_err(|e| failed("write", &path, e))
     }
 
     /// The text up to and including an iteration.

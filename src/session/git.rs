@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use swarm_state::session::DO_IT_FILE;
 
-use crate::error::Result;
 use crate::git;
 use crate::runtime::block_on;
 
@@ -16,15 +15,6 @@ pub(super) fn tree_of(project: &Path, scratch: &Path, limit: Duration) -> Option
     // The next stop may belong to another process.
     let _ = std::fs::remove_file(scratch);
     tree.ok()?.ok()?.ok()?
-}
-
-pub(super) fn has_branch(root: &Path, branch: &str) -> Result<Option<bool>> {
-    block_on(git::has_branch(root, branch))?
-}
-
-/// Makes a branch and checks it out.
-pub(super) fn make_branch(root: &Path, branch: &str) -> Result<()> {
-    block_on(git::make_branch(root, branch))?
 }
 
 /// Excludes state files from git, since each belongs to one session only.

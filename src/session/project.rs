@@ -13,11 +13,11 @@ use swarm_state::session::{
     Words, built_in_contract, preflight, substitute,
 };
 
-use super::git;
 use super::store::SessionStore;
 use crate::error::{Error, Result};
-use crate::paths;
+use crate::runtime::block_on;
 use crate::store::read_bounded;
+use crate::{git, paths};
 
 /// The directory that makes a directory a do-it project.
 const DO_IT: &str = ".do-it";
@@ -58,12 +58,13 @@ pub fn prepare(
     let specs = docs(root, &root.join(DO_IT).join("specs"), "_meta.json");
     let changes = changes(root);
     let name = meta.as_deref().and_then(ProjectType::branch_of);
-    let (branch, clash) = match name.as_deref().map(|name| git::has_branch(root, name)) {
-        None | Some(Ok(None)) => (Branch::NoRepository, None),
-        Some(Ok(Some(true))) => (Branch::Exists, None),
-        Some(Ok(Some(false))) => (Branch::Missing, None),
-        Some(Err(error)) => (Branch::Missing, Some(error)),
-    };
+    let (branch, clash) =
+        match name.as_deref().map(|name| block_on(git::has_branch(root, name)).and_then(|found| found)) {
+            None | Some(Ok(None)) => (Branch::NoRepository, None),
+            Some(Ok(Some(true))) => (Branch::Exists, None),
+            Some(Ok(Some(false))) => (Branch::Missing, None),
+            Some(Err(error)) => (Branch::Missing, Some(error)),
+        };
     let project = Project {
         meta: meta.as_deref(),
         specs: &specs,
@@ -77,7 +78,7 @@ pub fn prepare(
     if ready.create_branch {
         match clash {
             Some(error) => return Err(error),
-            None => git::make_branch(root, &ready.branch_name)?,
+            None => block_on(git::make_branch(root, &ready.branch_name))??,
         }
     }
     let mut warnings = vec![];

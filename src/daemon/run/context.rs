@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use swarm_state::docker::STATE_DIR;
 use swarm_state::model::{Run, WorkerName};
+use swarm_state::notice::Entry;
 use swarm_state::profiles::program_word;
 use swarm_state::spec::WorkerSpec;
 use tokio::sync::{mpsc, watch};
@@ -57,6 +58,11 @@ impl RunContext {
         }));
     }
 
+    /// Shows a warning about the worker.
+    pub(crate) fn warn(&self, message: String) {
+        self.report(RunReport::Notice(Entry::Warning { message }));
+    }
+
     /// True while the worker is being killed.
     pub(crate) fn is_hurried(&self) -> bool {
         self.hurry.load(Ordering::Relaxed)
@@ -67,11 +73,11 @@ impl RunContext {
         let mut told = false;
         while let Err(error) = write() {
             if self.is_hurried() {
-                return self.report(RunReport::Warning(format!("{what} is lost: {error}")));
+                return self.warn(format!("{what} is lost: {error}"));
             }
             if !std::mem::replace(&mut told, true) {
                 let message = format!("{what} was not stored; swarm retries: {error}");
-                self.report(RunReport::Warning(message));
+                self.warn(message);
                 self.report(RunReport::Unstored(error.message));
             }
             sleep(WRITE_RETRY_DELAY).await;

@@ -17,7 +17,7 @@ use self::carry::{DeliveryEnd, DeliveryPurpose, DeliveryRun};
 pub(crate) use self::look::AgentPane;
 use self::look::{ENTERED_MARK, LOOK_INTERVAL, PaneReading, gone, in_the_way, input_of, look, plan};
 use crate::daemon::crash;
-use crate::daemon::messages::{PromptOutcome, RunReport};
+use crate::daemon::messages::PromptOutcome;
 use crate::daemon::run::input;
 use crate::error::{Error, ErrorCode, Result};
 use crate::files::create;
@@ -107,7 +107,7 @@ async fn deliver(at: AgentPane<'_>, dir: &Path) -> Result<PromptOutcome> {
     match carrier.deliver(typed, delivery).await? {
         DeliveryEnd::Accepted(warning) => {
             if let Some(warning) = warning {
-                context.report(RunReport::Warning(warning));
+                context.warn(warning);
             }
             Ok(accepted(dir))
         }

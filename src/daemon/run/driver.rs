@@ -280,7 +280,7 @@ async fn tree(context: &RunContext, job: &SpawnJob) -> Result<PathBuf> {
     let path = made.worktree.path.clone();
     context.report(RunReport::WorktreeMade(made.worktree));
     if let Some(note) = made.note {
-        context.report(RunReport::Warning(note));
+        context.warn(note);
     }
     Ok(path)
 }
@@ -372,6 +372,6 @@ fn pass_hooks(context: &RunContext, spec: &WorkerSpec, dir: &Path, launch: &mut 
     let LaunchSpec { argv, env, cwd, sandboxed, .. } = launch;
     let passing = Launch { profile: &spec.profile, argv, env, cwd, sandboxed: *sandboxed };
     if let Err(error) = passing.pass(program, dir) {
-        context.report(RunReport::Warning(format!("swarm's hooks were not passed to the agent: {error}")));
+        context.warn(format!("swarm's hooks were not passed to the agent: {error}"));
     }
 }

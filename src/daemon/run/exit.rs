@@ -58,7 +58,7 @@ async fn report_exit(context: RunContext, pane: Pane) {
     if let Some(record) = &record
         && let Some(message) = oom_warning(record)
     {
-        context.report(RunReport::Warning(message));
+        context.warn(message);
     }
     let report = match record {
         Some(ExitRecord { helper: true, error, .. }) => unstarted(&context, run, error),

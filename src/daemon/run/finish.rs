@@ -125,7 +125,7 @@ impl KeptFile<'_> {
         let value = self.context.store.key().open(self.purpose(), &bytes);
         if value.is_none() {
             let message = format!("'{}' was ignored: swarm did not write it", self.path().display());
-            self.context.report(RunReport::Warning(message));
+            self.context.warn(message);
         }
         value
     }
@@ -177,7 +177,7 @@ async fn output_of(context: &RunContext, pane: Option<&Pane>) -> String {
             Ok(Some(captured)) => return captured.text.trim_end().to_owned(),
             Ok(None) => return String::new(),
             Err(error) if context.is_hurried() || context.tmux.health().await != Health::Unresponsive => {
-                context.report(RunReport::Warning(format!("the output of the run was not read: {error}")));
+                context.warn(format!("the output of the run was not read: {error}"));
                 return String::new();
             }
             Err(_) => {

@@ -139,7 +139,7 @@ impl IterationRun<'_> {
         let begun = begun.map_err(no_turn)?;
         crash::point("turn");
         for warning in &begun.warnings {
-            self.context.report(RunReport::Warning(warning.clone()));
+            self.context.warn(warning.clone());
         }
         self.context.report(RunReport::Notice(begun.notice(count.0, gate)));
         Ok(loop_run.turn_prompt(gate, &begun, base, count, &task).await)
@@ -164,7 +164,7 @@ impl IterationRun<'_> {
         if verdict.tasks.is_none_or(|tasks| tasks.is_complete()) {
             return Err(SpawnError::NoStory(why));
         }
-        self.context.report(RunReport::Warning(why));
+        self.context.warn(why);
         Ok(())
     }
 
@@ -183,7 +183,7 @@ impl IterationRun<'_> {
             }
             Err(error) => format!("no snapshot of the interrupted iteration {number}: {}", error.message),
         };
-        self.context.report(RunReport::Warning(warning));
+        self.context.warn(warning);
     }
 
     /// Returns some time after the loop's time is up: git may hang while the baseline is taken.
@@ -202,9 +202,9 @@ impl IterationRun<'_> {
 
     fn out_of_time(&self) -> SpawnError {
         let number = self.iteration.number;
-        self.context.report(RunReport::Warning(format!(
+        self.context.warn(format!(
             "the work before iteration {number} took all of the loop's time; no agent was started"
-        )));
+        ));
         SpawnError::OutOfTime
     }
 
@@ -219,7 +219,7 @@ impl IterationRun<'_> {
         let told = |step: Step<'_>| self.notify(0, step);
         let (base, warnings) = loop_run.take_base(begun, &told, self.iteration.until).await?;
         for warning in warnings {
-            self.context.report(RunReport::Warning(format!("no snapshot was taken: {warning}")));
+            self.context.warn(format!("no snapshot was taken: {warning}"));
         }
         Ok(base)
     }
@@ -278,7 +278,7 @@ impl IterationRun<'_> {
         self.context.write_until_stored(&what, || loop_run.write_down(&ended)).await;
         crash::point("result");
         for warning in warnings {
-            self.context.report(RunReport::Warning(warning));
+            self.context.warn(warning);
         }
         ended.verdict.unwrap_or_default()
     }

@@ -130,7 +130,7 @@ pub(super) async fn leave_docker(
         let stopped = tokio::task::spawn_blocking(move || docker.stop()).await;
         if let Ok(Err(error)) = stopped {
             let why = format!("the agent may still run in its sandbox: {error}");
-            context.report(RunReport::Warning(why));
+            context.warn(why);
         }
     }
 }
@@ -138,7 +138,7 @@ pub(super) async fn leave_docker(
 /// Permits a person to edit the task list of a loop, and reports the edits of the agent that were undone.
 pub(super) fn open_task_files(context: &RunContext, loop_run: &LoopRun) {
     for message in loop_run.open_task_files() {
-        context.report(RunReport::Warning(message));
+        context.warn(message);
     }
 }
 

@@ -14,10 +14,8 @@ use swarm_state::runners::CheckProgram;
 
 use super::hashing::{Hashes, hash_program};
 use super::tree::within;
+use crate::checks::program::DEFAULT_PATH;
 use crate::loops::run::LoopRun;
-
-/// The directories that are searched if the environment has no PATH.
-const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 pub(crate) fn is_program(name: &str) -> bool {
     name.starts_with(PROGRAM_PREFIX)

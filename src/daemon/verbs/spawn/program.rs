@@ -6,12 +6,9 @@ use std::path::Path;
 
 use swarm_state::spec::WorkerSpec;
 
-use crate::checks::program::{GateCommand, Lookup, look_up, make_executable};
+use crate::checks::program::{DEFAULT_PATH, GateCommand, Lookup, look_up, make_executable};
 use crate::error::{Error, Result};
 use crate::shell::quote;
-
-/// The directories that are searched if the environment has no PATH.
-const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Refuses an agent's program that cannot be started.
 pub(super) fn check(program: &str, spec: &WorkerSpec) -> Result<()> {
