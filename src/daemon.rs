@@ -127,7 +127,7 @@ fn start(options: RunOptions) -> Result<()> {
 
 /// Locks the directory. In a job of a scheduler, waits until it is known whether the job of the former owner is gone.
 fn acquire(paths: &Paths, options: RunOptions) -> Result<DaemonLock> {
-    let refused = match DaemonLock::try_acquire(paths) {
+    let refused = match DaemonLock::acquire(paths, false) {
         Ok(Some(lock)) => return Ok(lock),
         Ok(None) => None,
         // A client that waits does not wait for a minute.

@@ -127,22 +127,14 @@ pub(crate) const PUSHED_BRANCH: &str = "swarm-pushed";
 /// Makes a worktree for a worker: by default `<repo>-worktrees/NAME` next to the main working tree, on the new branch
 /// `swarm/NAME` from the HEAD of `cwd`. An existing branch of that name is used if it is not checked out anywhere.
 /// After an error, everything that was made is removed again. Do not drop the future before it is done: the cleanup
-/// would not run.
+/// would not run. `note` is called before with the worktree to be made, so that it can be saved for
+/// [`settle_worktree`]. If it fails, nothing is made.
 ///
 /// # Errors
-/// `ErrorCode::Invalid` if there is no repository, or one without a commit or with `core.bare` set by accident; if
-/// the branch name is invalid or conflicts; if the directory is not empty. `ErrorCode::Conflict` if the branch is
-/// checked out elsewhere. `ErrorCode::System` with git's message for the rest.
-pub(crate) async fn create_worktree(cwd: &Path, name: &WorkerName, spec: &WorktreeSpec) -> Result<Created> {
-    create_noted_worktree(cwd, name, spec, |_| Ok(())).await
-}
-
-/// As [`create_worktree`], but first calls `note` with the worktree to be made, so that it can be saved for
-/// [`settle_worktree`]. If `note` fails, nothing is made.
-///
-/// # Errors
-/// As [`create_worktree`], and those of `note`.
-pub(crate) async fn create_noted_worktree(
+/// Those of `note`. `ErrorCode::Invalid` if there is no repository, or one without a commit or with `core.bare` set by
+/// accident; if the branch name is invalid or conflicts; if the directory is not empty. `ErrorCode::Conflict` if the
+/// branch is checked out elsewhere. `ErrorCode::System` with git's message for the rest.
+pub(crate) async fn create_worktree(
     cwd: &Path,
     name: &WorkerName,
     spec: &WorktreeSpec,

@@ -157,7 +157,7 @@ where
         }
         let name: WorkerName =
             self.name.parse().map_err(|e| Error::invalid(format!("the loop's name: {e}")))?;
-        let made = block_on(git::create_worktree(root, &name, &WorktreeSpec::default()))??;
+        let made = block_on(git::create_worktree(root, &name, &WorktreeSpec::default(), |_| Ok(())))??;
         Ok(self.worktree.insert(made.worktree).path.clone())
     }
 }

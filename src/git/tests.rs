@@ -72,7 +72,7 @@ impl Fixture {
 
     async fn create(&self, name: &str, branch: Option<&str>) -> Result<Created> {
         let spec = WorktreeSpec { branch: branch.map(ToOwned::to_owned), dir: None };
-        create_worktree(&self.repo(), &WorkerName::new(name).unwrap(), &spec).await
+        create_worktree(&self.repo(), &WorkerName::new(name).unwrap(), &spec, |_| Ok(())).await
     }
 
     /// Nothing but the main tree and its branch.
@@ -102,7 +102,8 @@ async fn a_worktree_comes_and_goes() {
     // From a directory inside: the main tree counts.
     fs::create_dir(repo.repo().join("sub")).unwrap();
     let name = WorkerName::new("a").unwrap();
-    let made = create_worktree(&repo.repo().join("sub"), &name, &WorktreeSpec::default()).await.unwrap();
+    let made =
+        create_worktree(&repo.repo().join("sub"), &name, &WorktreeSpec::default(), |_| Ok(())).await.unwrap();
     let wt = made.worktree;
     assert_eq!(made.note, None);
     assert_eq!(wt.path, repo.root().join("repo-worktrees/a"));
@@ -111,7 +112,8 @@ async fn a_worktree_comes_and_goes() {
     assert_eq!(losses(&wt.path).await.unwrap(), Losses::default());
     // A worktree of a worktree lies beside the same repository.
     let name = WorkerName::new("b").unwrap();
-    let second = create_worktree(&wt.path, &name, &WorktreeSpec::default()).await.unwrap().worktree;
+    let second =
+        create_worktree(&wt.path, &name, &WorktreeSpec::default(), |_| Ok(())).await.unwrap().worktree;
     assert_eq!(second.path, repo.root().join("repo-worktrees/b"));
     assert_eq!(second.base_repo, repo.repo());
     for wt in [wt, second] {
@@ -138,12 +140,12 @@ async fn refusals_leave_nothing() {
     fs::write(dir.join("precious"), "").unwrap();
     let spec = WorktreeSpec { branch: None, dir: Some(dir.clone()) };
     let name = WorkerName::new("w").unwrap();
-    let error = create_worktree(&repo.repo(), &name, &spec).await.unwrap_err();
+    let error = create_worktree(&repo.repo(), &name, &spec, |_| Ok(())).await.unwrap_err();
     assert!(error.message.contains("not an empty directory"), "{error}");
     assert!(dir.join("precious").exists());
     repo.assert_untouched();
 
-    let error = create_worktree(&repo.root(), &name, &WorktreeSpec::default()).await.unwrap_err();
+    let error = create_worktree(&repo.root(), &name, &WorktreeSpec::default(), |_| Ok(())).await.unwrap_err();
     assert!(error.message.contains("fatal: not a git repository"), "{error}");
 }
 
@@ -264,7 +266,7 @@ async fn a_submodule_is_a_repository_of_its_own() {
     repo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &url, "sub"]);
     let name = WorkerName::new("w").unwrap();
     let sub = repo.repo().join("sub");
-    let wt = create_worktree(&sub, &name, &WorktreeSpec::default()).await.unwrap().worktree;
+    let wt = create_worktree(&sub, &name, &WorktreeSpec::default(), |_| Ok(())).await.unwrap().worktree;
     assert_eq!((wt.base_repo.clone(), wt.path.clone()), (sub, repo.repo().join("sub-worktrees/w")));
     assert!(remove(&wt, false).await.unwrap().note.is_none());
 }
@@ -289,7 +291,7 @@ async fn a_bare_repository_has_worktrees_too() {
     git_in(&repo.root(), &["clone", "-q", "--bare", "repo", "store.git"]);
     let name = WorkerName::new("w").unwrap();
     let store = repo.root().join("store.git");
-    let wt = create_worktree(&store, &name, &WorktreeSpec::default()).await.unwrap().worktree;
+    let wt = create_worktree(&store, &name, &WorktreeSpec::default(), |_| Ok(())).await.unwrap().worktree;
     assert_eq!(wt.path, repo.root().join("store-worktrees/w"));
     assert_eq!(wt.base_repo, store);
     assert!(remove(&wt, false).await.unwrap().note.is_none());
@@ -515,7 +517,7 @@ async fn a_making_that_was_cut_off_is_brought_to_an_end() {
         Err(Error::invalid("no room"))
     };
     let spec = WorktreeSpec::default();
-    create_noted_worktree(&fixture.repo(), &worker, &spec, note).await.unwrap_err();
+    create_worktree(&fixture.repo(), &worker, &spec, note).await.unwrap_err();
     fixture.assert_untouched();
     let noted = noted.unwrap();
     assert!(!settle_worktree(&noted).await.unwrap(), "not begun");

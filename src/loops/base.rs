@@ -149,8 +149,7 @@ impl LoopRun {
     /// Lists the files.
     pub(crate) async fn refuse_unapproved(&self) -> Result<()> {
         let loop_run = self.clone();
-        let work = tokio::task::spawn_blocking(move || loop_run.unapproved());
-        let changed = work.await.map_err(|e| Error::system("cannot read the watched files", e))??;
+        let changed = protect::blocking(move || loop_run.unapproved()).await?;
         if changed.is_empty() {
             return Ok(());
         }

@@ -19,8 +19,8 @@ use super::room_checks::{NotRun, RoomTrial, stem};
 use super::run::{Finished, LoopRun, long_over};
 use super::test_replay::TestReplay;
 use super::verdict::set;
+use crate::checks::OnCheckStep;
 use crate::checks::program::GateCommand;
-use crate::checks::{OnCheckStep, Step};
 
 /// How many changed files a finding names.
 const MAX_NAMED_FILES: usize = 5;
@@ -154,7 +154,8 @@ impl RoomTrial<'_> {
     /// Runs the checks in a fresh checkout.
     async fn clean(&self, required: &[String]) -> Vec<Proof> {
         const LAYER: Layer = Layer::CleanRoom;
-        let (room, ran) = match self.checked(LAYER, required, async |_: &mut Room| Ok(())).await {
+        let step = Some("clean_room");
+        let ran = match self.checked((LAYER, step), required, async |_: &mut Room| Ok(())).await {
             Ok(ran) => ran,
             Err(not_run) => {
                 let found = format!("the clean room could not be made: {}", not_run.why);
@@ -162,8 +163,6 @@ impl RoomTrial<'_> {
                 return vec![Proof { output: not_run.output, ..proof }];
             }
         };
-        (self.on_step)(Step::Reached("clean_room"));
-        room.remove().await;
         if !ran.changed.is_empty() {
             let found = format!(
                 "protected files were changed while the checks ran in a fresh checkout: {}",
@@ -208,7 +207,7 @@ impl RoomTrial<'_> {
             replaced = room.put_back((old, &self.snapshot), |path| fix.is_match(path)).await?;
             Ok(())
         };
-        let (room, ran) = match self.checked(LAYER, &red, put_back).await {
+        let ran = match self.checked((LAYER, Some("red_replay")), &red, put_back).await {
             Ok(ran) => ran,
             Err(NotRun { why, output: Some(_) }) => {
                 return proof(ProofOutcome::Holds, &format!("without the fix, {why}"));
@@ -218,8 +217,6 @@ impl RoomTrial<'_> {
                 return proof(ProofOutcome::Fails, &found);
             }
         };
-        (self.on_step)(Step::Reached("red_replay"));
-        room.remove().await;
         let fails = ran.checks.iter().any(|check| !check.passed && !check.cut);
         match &ran.leak {
             _ if fails => proof(ProofOutcome::Holds, "without the fix, the checks fail"),
@@ -245,7 +242,7 @@ impl RoomTrial<'_> {
             Some(hidden) => room.lay_over(hidden).await,
             None => Ok(()),
         };
-        let (room, ran) = match self.checked(LAYER, &gates.final_checks, lay).await {
+        let ran = match self.checked((LAYER, Some("held_out")), &gates.final_checks, lay).await {
             Ok(ran) => ran,
             Err(not_run) => {
                 warnings.push(format!("the held-out check could not run: {}", not_run.why));
@@ -256,8 +253,6 @@ impl RoomTrial<'_> {
                 return vec![Proof { output: not_run.output, ..proof }];
             }
         };
-        (self.on_step)(Step::Reached("held_out"));
-        room.remove().await;
         if ran.checks.iter().any(|check| check.cut) {
             return vec![Proof::of_all(LAYER, ProofOutcome::Fails, not_ended("the held-out check"))];
         }

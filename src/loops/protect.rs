@@ -107,7 +107,9 @@ pub(super) async fn changed_dependencies(loop_run: &LoopRun, base: &Base) -> Res
     blocking(move || Ok(dependencies::changed(&root, &base))).await
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     let work = tokio::task::spawn_blocking(work);
     work.await.map_err(|e| Error::system("cannot read the watched files", e))?
 }

@@ -49,25 +49,24 @@ pub(super) struct RoomResults {
 }
 
 impl RoomTrial<'_> {
-    /// Makes a room, changes it with `prepare`, and runs the setup and the checks in it.
+    /// Makes a room, changes it with `prepare`, runs the setup and the checks in it, reports `step`, and removes it.
     pub(super) async fn checked(
         &self,
-        layer: Layer,
+        (layer, step): (Layer, Option<&'static str>),
         commands: &[String],
         prepare: impl AsyncFnOnce(&mut Room) -> Result<()>,
-    ) -> Result<(Room, RoomResults), NotRun> {
+    ) -> Result<RoomResults, NotRun> {
         let loop_run = self.loop_run;
         let tree = (self.head.as_deref(), self.snapshot.as_str());
         let settings = &self.base.checkout_settings;
         let mut room = Room::make(&loop_run.folder, &loop_run.cwd, tree, settings).await?;
         (self.on_step)(Step::Reached("room"));
-        match self.checked_in(&mut room, layer, commands, prepare).await {
-            Ok(results) => Ok((room, results)),
-            Err(not_run) => {
-                room.remove().await;
-                Err(not_run)
-            }
+        let results = self.checked_in(&mut room, layer, commands, prepare).await;
+        if let (Ok(_), Some(step)) = (&results, step) {
+            (self.on_step)(Step::Reached(step));
         }
+        room.remove().await;
+        results
     }
 
     async fn checked_in(

@@ -95,10 +95,9 @@ impl RoomTrial<'_> {
             room.put_back((old, &self.snapshot), is_old).await?;
             Ok(())
         };
-        let (room, mut ran) = self.checked(LAYER, checks, put_back).await.map_err(|not_run| {
+        let mut ran = self.checked((LAYER, None), checks, put_back).await.map_err(|not_run| {
             format!("the changed tests did not run with the old files: {}", not_run.why)
         })?;
-        room.remove().await;
         // The first build in a fresh checkout can take longer than a check may, which proves nothing.
         let limit = self.loop_run.gates.check_timeout.max(1) as f64;
         ran.checks.iter_mut().for_each(|check| check.cut |= !check.passed && check.seconds >= limit);

@@ -20,7 +20,7 @@ use crate::files::{create, replace};
 const SYNC_TIMEOUT: Duration = Duration::from_secs(15);
 const SYNC_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The way to the files of a tree.
+/// The way to the files of a tree. A change fails with the system's error, or docker's.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct TreeFiles {
     docker: Option<DockerSandbox>,
@@ -38,9 +38,6 @@ impl TreeFiles {
     }
 
     /// Writes a file as a whole or not at all, and its directory. With `sync`, waits for the disk.
-    ///
-    /// # Errors
-    /// The system's error, or docker's.
     pub(crate) fn put(&self, path: &Path, text: &[u8], mode: u32, sync: bool) -> io::Result<()> {
         if let Some(docker) = self.running() {
             let arguments = [&*path.to_string_lossy(), &format!("{mode:o}"), &text.len().to_string()];
@@ -59,9 +56,6 @@ impl TreeFiles {
     }
 
     /// Writes a file that must not exist.
-    ///
-    /// # Errors
-    /// The system's error, or docker's.
     pub(crate) fn create(&self, path: &Path, text: &[u8]) -> io::Result<()> {
         if let Some(docker) = self.running() {
             change(docker, CREATE_SCRIPT, &[&*path.to_string_lossy()], Some(text.to_vec()))?;
@@ -73,9 +67,6 @@ impl TreeFiles {
     }
 
     /// Creates a directory.
-    ///
-    /// # Errors
-    /// The system's error, or docker's.
     pub(crate) fn create_dir(&self, path: &Path) -> io::Result<()> {
         match self.running() {
             Some(docker) => change(docker, r#"mkdir -- "$1""#, &[&*path.to_string_lossy()], None),
@@ -84,9 +75,6 @@ impl TreeFiles {
     }
 
     /// Removes a file, or a directory with everything in it.
-    ///
-    /// # Errors
-    /// The system's error, or docker's.
     pub(crate) fn remove(&self, path: &Path) -> io::Result<()> {
         if let Some(docker) = self.running() {
             let removed = change(docker, r#"rm -rf -- "$1""#, &[&*path.to_string_lossy()], None);
@@ -99,9 +87,6 @@ impl TreeFiles {
     }
 
     /// Removes an empty directory.
-    ///
-    /// # Errors
-    /// The system's error, or docker's.
     pub(crate) fn remove_dir(&self, path: &Path) -> io::Result<()> {
         match self.running() {
             // Others are not missed, so a removal that fails costs no call.
@@ -112,9 +97,6 @@ impl TreeFiles {
     }
 
     /// Moves a file out of the tree, or under another name if that is on another disk. `outside` is not in the sandbox.
-    ///
-    /// # Errors
-    /// The system's error, or docker's.
     pub(crate) fn move_out(&self, path: &Path, outside: &Path) -> io::Result<()> {
         let aside = path.with_file_name(outside.file_name().unwrap_or_default());
         let Some(docker) = self.running() else {

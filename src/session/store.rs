@@ -2,8 +2,8 @@
 //!
 //! The state file defines the loop, and a person may write, edit or remove it. The book contains what a stop needs from
 //! the previous one, and the log records the decision at each stop; a loop works without both. Every read-modify-write
-//! holds a lock. Used by [`super::stop`] and the session commands. Deliberately absent: the decision at a stop
-//! (`swarm_state::session`).
+//! holds a lock. A write fails with the error of the file system. Used by [`super::stop`] and the session commands.
+//! Deliberately absent: the decision at a stop (`swarm_state::session`).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -94,18 +94,12 @@ impl SessionStore {
     }
 
     /// Writes the book of a session.
-    ///
-    /// # Errors
-    /// The error of the file system.
     pub fn keep_book(&self, session: &SessionId, book: &Book) -> io::Result<()> {
         private_dir(&self.dir(session)).map_err(io::Error::other)?;
         write_unsynced(&self.dir(session).join("loop.json"), &book.render())
     }
 
     /// Adds a line to the log of a session.
-    ///
-    /// # Errors
-    /// The error of the file system.
     pub fn log(&self, session: &SessionId, line: &LogLine) -> io::Result<()> {
         Self::log_in(&self.dir(session), line)
     }
@@ -117,9 +111,6 @@ impl SessionStore {
     }
 
     /// Adds a line to the log of the stops whose session is unknown.
-    ///
-    /// # Errors
-    /// The error of the file system.
     pub fn log_unknown(&self, line: &LogLine) -> io::Result<()> {
         Self::log_in(&self.root, line)
     }

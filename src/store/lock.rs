@@ -35,19 +35,11 @@ pub struct DaemonLock {
 
 impl DaemonLock {
     /// Locks the file and names this process as the owner in it; `None` if another daemon of this machine holds the
-    /// lock.
+    /// lock. With `job_is_gone`, the scheduler does not know the owner's job any more.
     ///
     /// # Errors
     /// [`ErrorCode::OtherHost`] if the directory belongs to a daemon of another host. When the file cannot be opened,
     /// locked or written.
-    pub fn try_acquire(paths: &Paths) -> Result<Option<Self>> {
-        Self::acquire(paths, false)
-    }
-
-    /// As [`DaemonLock::try_acquire`]. With `job_is_gone`, the scheduler does not know the owner's job any more.
-    ///
-    /// # Errors
-    /// As [`DaemonLock::try_acquire`].
     pub fn acquire(paths: &Paths, job_is_gone: bool) -> Result<Option<Self>> {
         private_dir(paths.root())?;
         let path = paths.lock();

@@ -150,24 +150,16 @@ impl DiskSurvey {
     }
 
     fn parse<T>(&mut self, path: &Path, parse: impl Fn(&[u8]) -> Result<T, FormatError>) -> Option<T> {
-        let bytes = match read(path) {
-            Ok(bytes) => bytes?,
-            Err(error) => {
-                self.note(path, Damage::Unreadable, error.to_string());
-                return None;
-            }
+        let (damage, cause) = match read(path) {
+            Err(error) => (Damage::Unreadable, error.to_string()),
+            Ok(bytes) => match parse(&bytes?) {
+                Ok(value) => return Some(value),
+                Err(error @ FormatError::Newer(_)) => (Damage::Newer, error.to_string()),
+                Err(FormatError::Broken(cause)) => (Damage::Broken, cause),
+            },
         };
-        match parse(&bytes) {
-            Ok(value) => Some(value),
-            Err(error @ FormatError::Newer(_)) => {
-                self.note(path, Damage::Newer, error.to_string());
-                None
-            }
-            Err(FormatError::Broken(cause)) => {
-                self.note(path, Damage::Broken, cause);
-                None
-            }
-        }
+        self.note(path, damage, cause);
+        None
     }
 
     fn note(&mut self, path: &Path, damage: Damage, cause: String) {

@@ -267,7 +267,7 @@ async fn tree(context: &RunContext, job: &SpawnJob) -> Result<PathBuf> {
         refuse_uncommitted_list(&spec.cwd, &gate).await?;
     }
     let note = |worktree: &Worktree| store.note_worktree(name, *run, worktree);
-    let made = match git::create_noted_worktree(&spec.cwd, name, wanted, note).await {
+    let made = match git::create_worktree(&spec.cwd, name, wanted, note).await {
         Ok(made) => made,
         Err(error) => {
             if worktree.is_some() {

@@ -18,7 +18,7 @@ use crate::daemon::run::context::RunContext;
 use crate::daemon::run::hook_reports::HookRecord;
 use crate::loops::last_growth;
 use crate::procs;
-use crate::tmux::{Health, PaneRow, Tmux};
+use crate::tmux::{Health, PaneRow};
 use crate::wrapper::{self, ExitRecord};
 
 /// The delays before tmux is asked again for the status of a dead pane.
@@ -139,35 +139,18 @@ async fn verdict(context: &RunContext, pane: &Pane, record: Option<&ExitRecord>)
                 continue;
             }
         }
-        match find(tmux, pane).await {
-            PaneState::Missing => return Event::PaneLost(run),
-            PaneState::Dead(Some(exit)) if record.is_none() => return Event::Exited(run, exit),
-            // The pane exists, but the wrapper received SIGHUP: somebody sent the signal; the pane was not closed.
-            PaneState::Dead(_) if record.is_some() => {
-                return Event::Exited(run, record.map_or(Exit::Unknown, exit_of));
+        if let Ok(rows) = tmux.list().await {
+            let Some(row) = rows.iter().find(|row| row.pane == pane.id) else { return Event::PaneLost(run) };
+            // With a record, the wrapper received SIGHUP: somebody sent the signal; the pane was not closed.
+            let exit = record.map_or_else(|| exit_of_row(row), |record| Some(exit_of(record)));
+            if let Some(exit) = exit.filter(|_| row.dead) {
+                return Event::Exited(run, exit);
             }
-            PaneState::Dead(_) | PaneState::Alive | PaneState::NoAnswer => {}
         }
         tmux.nudge().await;
         tokio::time::sleep(wait).await;
     }
     Event::Exited(run, Exit::Unknown)
-}
-
-enum PaneState {
-    Missing,
-    Alive,
-    Dead(Option<Exit>),
-    NoAnswer,
-}
-
-async fn find(tmux: &Tmux, pane: &Pane) -> PaneState {
-    let Ok(rows) = tmux.list().await else { return PaneState::NoAnswer };
-    match rows.iter().find(|row| row.pane == pane.id) {
-        None => PaneState::Missing,
-        Some(row) if row.dead => PaneState::Dead(exit_of_row(row)),
-        Some(_) => PaneState::Alive,
-    }
 }
 
 /// Ends all processes in the session of a wrapper that has ended.

@@ -27,7 +27,7 @@ fn nothing_is_open_to_others() {
     fixture.store.append_worker_log(&worker, "run 1", "x").unwrap();
     fixture.store.write_iteration_file(&worker, 5, "contract.md", b"x").unwrap();
     fixture.store.prepare_run_dir(&worker, Run(7)).unwrap();
-    let _lock = DaemonLock::try_acquire(fixture.paths()).unwrap().unwrap();
+    let _lock = DaemonLock::acquire(fixture.paths(), false).unwrap().unwrap();
     let root = fixture.paths().root();
     for path in walk(root).into_iter().chain([root.to_owned()]) {
         let wanted = if path.is_dir() { 0o700 } else { 0o600 };
@@ -188,8 +188,8 @@ fn there_is_one_daemon() {
     let fixture = Fixture::new();
     let paths = fixture.paths();
     assert_eq!(DaemonLock::holder(paths), None);
-    let lock = DaemonLock::try_acquire(paths).unwrap().unwrap();
-    assert!(DaemonLock::try_acquire(paths).unwrap().is_none());
+    let lock = DaemonLock::acquire(paths, false).unwrap().unwrap();
+    assert!(DaemonLock::acquire(paths, false).unwrap().is_none());
     assert_eq!(DaemonLock::holder(paths), Some(std::process::id()));
     let text = fs::read_to_string(paths.lock()).unwrap();
     assert!(text.starts_with(&format!("{}\nhost=", std::process::id())), "{text}");
@@ -203,14 +203,14 @@ fn there_is_one_daemon() {
         assert!(std::time::Instant::now() < until, "somebody holds it");
         thread::yield_now();
     }
-    let lock = DaemonLock::try_acquire(paths).unwrap().unwrap();
+    let lock = DaemonLock::acquire(paths, false).unwrap().unwrap();
     lock.release(2);
     assert!(fs::read_to_string(paths.lock()).unwrap().ends_with("\nleft=2\n"));
     lock.release(0);
     assert_eq!(fs::read_to_string(paths.lock()).unwrap(), "");
     fs::remove_dir_all(paths.root()).unwrap();
     assert!(!lock.is_current());
-    let second = DaemonLock::try_acquire(paths).unwrap().unwrap();
+    let second = DaemonLock::acquire(paths, false).unwrap().unwrap();
     assert!(second.is_current() && !lock.is_current());
 }
 
@@ -228,7 +228,7 @@ fn host_that_writes_the_lock_at_the_same_time_keeps_a_shared_directory() {
         // Another host does not see the lock of this one.
         fs::write(&lock, "4242\nhost=node9\nboot=b9\n").unwrap();
     });
-    let error = DaemonLock::try_acquire(&paths).unwrap_err();
+    let error = DaemonLock::acquire(&paths, false).unwrap_err();
     other.join().unwrap();
     assert_eq!(error.code, ErrorCode::OtherHost, "{error}");
     assert!(error.message.contains("belongs to the daemon on node9 (pid 4242)"), "{error}");
@@ -239,7 +239,7 @@ fn host_that_writes_the_lock_at_the_same_time_keeps_a_shared_directory() {
 fn store_writes_nothing_for_a_daemon_that_was_replaced() {
     let fixture = Fixture::new();
     let paths = fixture.paths();
-    let lock = DaemonLock::try_acquire(paths).unwrap().unwrap();
+    let lock = DaemonLock::acquire(paths, false).unwrap().unwrap();
     fixture.store.write_while(lock);
     let worker = name("agent");
     fixture.store.append_iteration_log(&worker, "one").unwrap();
@@ -266,7 +266,7 @@ fn asking_for_the_holder_never_keeps_a_daemon_from_starting() {
     let paths = fixture.paths().clone();
     let asking = thread::spawn(move || (0..500).filter(|_| DaemonLock::holder(&paths).is_some()).count());
     for _ in 0..20 {
-        drop(DaemonLock::try_acquire(fixture.paths()).unwrap().unwrap());
+        drop(DaemonLock::acquire(fixture.paths(), false).unwrap().unwrap());
     }
     asking.join().unwrap();
 }
