@@ -32,7 +32,6 @@ use crate::paths::resolve;
 
 mod apart;
 mod clear;
-mod exclude;
 mod ignored;
 mod include;
 mod leftovers;
@@ -50,8 +49,7 @@ mod unmerged;
 
 pub(crate) use apart::{check_out_apart, checkout_settings, put_back, top};
 pub(crate) use clear::clear_snapshots;
-pub(crate) use exclude::{exclude, exclude_text};
-pub(crate) use ignored::{ignored, tracked};
+pub(crate) use ignored::{exclude, exclude_text, ignored, tracked};
 use include::move_included;
 pub(crate) use leftovers::{Leftover, is_merged, leftovers, version};
 pub(crate) use losses::losses;

@@ -9,7 +9,6 @@
 mod git;
 pub mod project;
 pub mod prompt;
-mod selection;
 pub mod start;
 pub mod stop;
 pub mod store;

@@ -114,12 +114,12 @@ impl Supervisor {
             RunReport::Forced(names) => return slot.waiting.forced.extend(names),
             RunReport::Unstored(why) => return slot.saving.output_error = Some(why),
             RunReport::Limits(figures) => return self.note_figures(name, &figures),
-            RunReport::AtSpawn(message) => return self.warn_at_spawn(name, message),
+            RunReport::AtSpawn(message) => return self.answer_loop_begun(name, vec![message], false),
             RunReport::Notice(entry) => {
                 slot.note_work(&entry);
                 return self.notify(name, entry);
             }
-            RunReport::Begun(warnings) => return self.answer_loop_begun(name, warnings),
+            RunReport::Begun(warnings) => return self.answer_loop_begun(name, warnings, true),
             RunReport::NoSandbox => return self.note_no_sandbox(name),
             RunReport::Silent => Event::Reachable(false),
             RunReport::Frozen => return self.answer_tmux_hangs(name),

@@ -1,4 +1,4 @@
-//! Lists and measures the ignored files of a worktree.
+//! Lists and measures the ignored files of a worktree, and adds patterns to those that git ignores.
 //!
 //! git names them without looking into an ignored directory. swarm then counts the files of each path up to a limit,
 //! so that a `node_modules` with 200,000 files does not slow down a removal. Repositories in the worktree (submodules
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use swarm_state::ignored::{CACHE_MARKERS, IgnoredFiles, IgnoredKind, IgnoredPath, kind};
 
 use super::listing::{repositories, status_entries, walk};
-use super::run::{LONG_TIMEOUT, filters_of, git_patient, git_patient_set};
-use crate::error::Result;
+use super::run::{LONG_TIMEOUT, SHORT_TIMEOUT, filters_of, git, git_patient, git_patient_set};
+use crate::error::{Result, failed};
 
 /// How many directory entries are counted in a worktree. Larger directories are reported as "at least".
 const MAX_COUNTED_FILES: u64 = 20_000;
@@ -151,4 +151,33 @@ fn count(root: &Path, dir: &Path, judged: Option<&[PathBuf]>, left: &mut u64, fo
             }
         }
     }
+}
+
+/// Adds a pattern to the `info/exclude` of the repository that holds `dir`. Does nothing outside a repository.
+pub(crate) async fn exclude(dir: &Path, pattern: &str) -> Result<()> {
+    let Some((path, text)) = exclude_text(dir, pattern).await? else { return Ok(()) };
+    let dir = path.parent().unwrap_or(&path);
+    let written = fs::create_dir_all(dir).and_then(|()| fs::write(&path, text));
+    written.map_err(|e| failed("write", &path, e))
+}
+
+/// The path and the text of that file with the pattern. `None` outside a repository, or if it has the pattern.
+pub(crate) async fn exclude_text(dir: &Path, pattern: &str) -> Result<Option<(PathBuf, String)>> {
+    let said =
+        git(dir, SHORT_TIMEOUT, &["rev-parse", "--path-format=absolute", "--git-path", "info/exclude"])
+            .await?;
+    if !said.ok {
+        return Ok(None);
+    }
+    let path = said.path();
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(failed("read", &path, error)),
+    };
+    if text.lines().any(|line| line.trim() == pattern) {
+        return Ok(None);
+    }
+    let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    Ok(Some((path, format!("{text}{gap}{pattern}\n"))))
 }

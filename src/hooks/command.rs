@@ -1,7 +1,8 @@
-//! Builds the shell command that a CLI runs for a hook.
+//! Builds the shell command that a CLI runs for a hook, and recognizes such commands in a settings file.
 //!
 //! The command fails open: it exits 0 when the program is missing or is an older swarm without hooks. A Stop hook that
-//! exits 2 would keep the agent going.
+//! exits 2 would keep the agent going. A hook is recognized by its form: the program may have moved, and another release
+//! may have another script. A command that does more than swarm's belongs to the user.
 
 use std::path::Path;
 
@@ -23,10 +24,44 @@ pub fn command(program: &Path, event: HookEvent) -> String {
     format!("sh -c '{SCRIPT}' {SHELL_NAME} {} {}", quote_path(program), event.word())
 }
 
+/// A hook of swarm, parsed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnHook {
+    /// The program that it runs first. A name without a slash is found in `PATH`.
+    pub binary: String,
+    /// The word of the event.
+    pub word: String,
+}
+
+/// Parses `line` when it is a hook of swarm: `sh` with [`SHELL_NAME`], or a bare `swarm hook WORD`.
+pub fn recognize(line: &str) -> Option<OwnHook> {
+    let words = shlex::split(line)?;
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (binary, word) = match words[..] {
+        ["sh", "-c", _, SHELL_NAME, binary, word] if is_word(word) => (binary, word),
+        [binary, "hook", word] if HookEvent::of(word).is_some() && is_named_swarm(binary) => (binary, word),
+        _ => return None,
+    };
+    Some(OwnHook { binary: binary.to_owned(), word: word.to_owned() })
+}
+
+/// A later release may have more events, so any word counts.
+fn is_word(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+}
+
+/// Whether the path is one of swarm and not a part of a longer command that the shell would expand or split.
+fn is_named_swarm(binary: &str) -> bool {
+    let is_plain = !binary.starts_with('~') && !binary.contains(|c| "|&;<>()$`*?[\n".contains(c));
+    is_plain && Path::new(binary).file_name().is_some_and(|name| name == "swarm")
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::process::Command;
+
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -52,5 +87,61 @@ mod tests {
         make(&dir.path().join("swarm"), "#!/bin/sh\necho other \"$2\"\n");
         let other = run(&format!("{}:/usr/bin:/bin", dir.path().display()));
         assert_eq!(&*other.stdout, b"other stop\n");
+    }
+
+    #[test]
+    fn what_is_ours_is_told_from_what_is_not() {
+        let ours = [
+            "swarm hook stop",
+            " /usr/bin/swarm hook stop ",
+            "'/a b/swarm' hook user-prompt-submit",
+            "\"/a b/swarm\" hook stop",
+            r"/a\ b/swarm hook stop",
+            "sh -c 'a later script' swarm-hook /x/swarm later-event",
+            "sh -c 'exec \"$1\" hook \"$2\"' swarm-hook /old/swarm stop",
+            &command(Path::new("swarm"), HookEvent::StopFailure),
+            &command(Path::new("/it's/here/swarm"), HookEvent::Stop),
+        ];
+        for line in ours {
+            assert!(recognize(line).is_some(), "{line}");
+        }
+        let foreign = [
+            "",
+            "swarm",
+            "swarm hook",
+            "swarm hook dance",
+            "swarm hook stop --verbose",
+            "guard && swarm hook stop",
+            "swarm hook stop | tee /tmp/log",
+            "swarm hook stop; guard",
+            "/usr/bin/hornet hook stop",
+            "my-swarm hook stop",
+            "sh -c 'guard' swarm-hook /x/swarm 'stop now'",
+            "sh -c 'guard' sh /x/swarm stop",
+            "swarm hook 'stop",
+            "$HOME/bin/swarm hook stop",
+            "echo swarm hook stop",
+            "guard;/usr/bin/swarm hook stop",
+            "\"$(guard)/swarm\" hook stop",
+        ];
+        for line in foreign {
+            assert_eq!(recognize(line), None, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_line_that_is_written_is_known_again(
+            binary in "[^\0]{1,40}",
+            event in proptest::sample::select(&HookEvent::ALL[..]),
+        ) {
+            let line = command(Path::new(&binary), event);
+            prop_assert_eq!(recognize(&line), Some(OwnHook { binary, word: event.word().to_owned() }));
+        }
+
+        #[test]
+        fn no_line_is_too_strange(line in "\\PC*") {
+            let _ = recognize(&line);
+        }
     }
 }

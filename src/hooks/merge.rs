@@ -9,8 +9,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use swarm_state::hook::HookEvent;
 
-use super::command::{TIMEOUT_SECONDS, command};
-use super::recognize::{OwnHook, recognize};
+use super::command::{OwnHook, TIMEOUT_SECONDS, command, recognize};
 
 /// The name of swarm's marketplace in Claude Code.
 pub const MARKETPLACE: &str = "swarm";

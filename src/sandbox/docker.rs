@@ -6,22 +6,24 @@
 //! wrapper in the pane starts, and changes of the network, which the user makes.
 
 use std::collections::BTreeMap;
-use std::io::{self, Cursor, Read};
+use std::io::{self, Cursor, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use swarm_state::docker;
 use swarm_state::screen::printable;
+use swarm_state::tasks::marker::MARKER_FILE;
 use tokio::runtime::{Handle, RuntimeFlavor};
+use walkdir::{DirEntry, WalkDir};
 
 use super::process::{find_program, run};
 use crate::error::{Error, ErrorCode, Result};
 use crate::files::write_unsynced;
 use crate::paths::private_dir;
-
-mod stamp;
 
 /// How long the list of sandboxes may take.
 pub(super) const LIST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -167,12 +169,12 @@ impl DockerSandbox {
     /// Whether files were edited since the last run, or that is not known.
     pub(super) fn was_edited(&self) -> bool {
         let record = self.record();
-        record.is_running && (record.stamp.is_none() || record.stamp != stamp::of(&self.project))
+        record.is_running && (record.stamp.is_none() || record.stamp != stamp_of(&self.project))
     }
 
     /// Records the files at the end of a run. If they are others at the next run, the sandbox has to read them again.
     pub(crate) fn note_files(&self) {
-        let record = SandboxRecord { stamp: stamp::of(&self.project), ..self.record() };
+        let record = SandboxRecord { stamp: stamp_of(&self.project), ..self.record() };
         if let Err(error) = self.set_record(&record) {
             tracing::warn!(sandbox = self.name, %error, "the next run restarts its sandbox");
         }
@@ -229,5 +231,59 @@ impl DockerSandbox {
         let text = serde_json::to_vec(record).unwrap_or_default();
         write_unsynced(&self.record_file(), &text)
             .map_err(|e| Error::system("cannot write the record of the sandbox", e))
+    }
+}
+
+/// Files that swarm writes between two runs.
+const OWN_FILES: [&str; 2] = [MARKER_FILE, ".swarm"];
+
+/// The files of a project as one text; another text means that files were edited. Hashes the paths, sizes, times and modes of all files, also of ignored ones and those of git; `None` if they cannot
+/// be read.
+fn stamp_of(project: &Path) -> Option<String> {
+    let is_users = |entry: &DirEntry| !OWN_FILES.iter().any(|own| entry.path() == project.join(own));
+    let mut hash = Sha256::new();
+    for entry in WalkDir::new(project).sort_by_file_name().into_iter().filter_entry(is_users) {
+        let entry = entry.ok()?;
+        if entry.file_type().is_dir() {
+            continue;
+        }
+        let data = entry.metadata().ok()?;
+        let numbers = [data.len().cast_signed(), data.mtime(), data.mtime_nsec(), i64::from(data.mode())];
+        hash.update(entry.path().as_os_str().as_encoded_bytes());
+        writeln!(hash, "\0{numbers:?}").ok()?;
+    }
+    Some(crate::files::hex(&hash.finalize()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::stamp_of;
+
+    #[test]
+    fn every_edit_changes_the_stamp() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str| dir.path().join(name);
+        fs::create_dir_all(file("sub")).unwrap();
+        fs::write(file("sub/a"), "one").unwrap();
+        let mut known = vec![stamp_of(dir.path()).unwrap()];
+        assert_eq!(stamp_of(dir.path()).as_ref(), known.last());
+        let edits: [&dyn Fn(); 4] = [
+            &|| fs::write(file("sub/a"), "longer").unwrap(),
+            &|| fs::write(file(".env"), "").unwrap(),
+            &|| fs::rename(file(".env"), file("env")).unwrap(),
+            &|| fs::remove_file(file("env")).unwrap(),
+        ];
+        for edit in edits.iter().take(3) {
+            edit();
+            let now = stamp_of(dir.path()).unwrap();
+            assert!(!known.contains(&now));
+            known.push(now);
+        }
+        edits[3]();
+        assert_eq!(stamp_of(dir.path()).as_ref(), known.get(1));
+        fs::write(file(".ralph-active"), "{}").unwrap();
+        assert_eq!(stamp_of(dir.path()).as_ref(), known.get(1), "swarm's own file");
     }
 }

@@ -255,27 +255,19 @@ impl Supervisor {
     }
 
     /// Answers the client that waits for a loop whose baseline is being taken, which may take minutes. Warnings about
-    /// the loop go into the answer, or to the subscribers if no client waits.
-    pub(crate) fn answer_loop_begun(&mut self, name: &WorkerName, warnings: Vec<String>) {
+    /// the loop go into the answer, or to the subscribers if no client waits. Only adds the warnings unless it `begins`.
+    pub(crate) fn answer_loop_begun(&mut self, name: &WorkerName, warnings: Vec<String>, begins: bool) {
         let Some(slot) = self.slots.get_mut(name) else { return };
-        let gated = slot.spec.is_gated();
+        let begins = begins && slot.spec.is_gated();
         if let Some(pending) = slot.pending() {
             pending.warnings.extend(warnings);
-            if gated && !pending.until_ready {
+            if begins && !pending.until_ready {
                 Self::send_spawn_answer(slot, Ok(()));
             }
             return;
         }
         for message in warnings {
             self.notify(name, Entry::Warning { message });
-        }
-    }
-
-    /// Adds a warning to the answer of the client that waits for a new worker, or sends it to the subscribers.
-    pub(crate) fn warn_at_spawn(&mut self, name: &WorkerName, message: String) {
-        match self.slots.get_mut(name).and_then(Slot::pending) {
-            Some(pending) => pending.warnings.push(message),
-            None => self.notify(name, Entry::Warning { message }),
         }
     }
 

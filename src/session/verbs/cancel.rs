@@ -3,8 +3,7 @@
 use crate::cli::SessionPlace;
 use crate::error::Error;
 use crate::out::{CommandResult, Out};
-use crate::session::selection::{named_session, project_dir};
-use crate::session::start;
+use crate::session::start::{self, named_session, project_dir};
 use crate::session::store::SessionStore;
 
 pub(super) fn run(sessions: &SessionStore, args: &SessionPlace, out: Out) -> CommandResult {

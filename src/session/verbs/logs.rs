@@ -6,11 +6,11 @@ use swarm_state::session::{Decision, LogLine, PromiseFound};
 use crate::cli::{PageFormat, SessionWhich};
 use crate::error::Error;
 use crate::out::{CommandResult, Out};
-use crate::session::selection::{find_loop, last_session, named_session};
+use crate::session::start::{find_named_loop, last_session, named_session};
 use crate::session::store::SessionStore;
 
 pub(super) fn run(sessions: &SessionStore, args: &SessionWhich, out: Out) -> CommandResult {
-    let found = find_loop(sessions, &args.place)?;
+    let found = find_named_loop(sessions, &args.place)?;
     let owner = found.as_ref().and_then(|found| found.file.as_ref().ok()?.state().session().cloned());
     let session = match named_session(&args.place)?.or(owner) {
         Some(session) => session,

@@ -10,8 +10,7 @@ use crate::error::{Error, Result};
 use crate::out::{CommandResult, Out};
 use crate::paths;
 use crate::session::project::StartRequest;
-use crate::session::selection::{current_session, project_dir};
-use crate::session::start::{self, StartedLoop};
+use crate::session::start::{self, StartedLoop, current_session, project_dir};
 use crate::session::store::SessionStore;
 
 /// The maximum size of a task.

@@ -7,12 +7,11 @@ use super::view::SessionView;
 use crate::cli::{PageFormat, SessionWhich};
 use crate::error::Error;
 use crate::out::{CommandResult, Failure, Out};
-use crate::session::selection::{find_loop, last_session};
-use crate::session::start;
+use crate::session::start::{self, find_named_loop, last_session};
 use crate::session::store::{LocatedLoop, SessionStore};
 
 pub(super) fn run(sessions: &SessionStore, args: &SessionWhich, out: Out) -> CommandResult {
-    let Some(found) = find_loop(sessions, &args.place)? else {
+    let Some(found) = find_named_loop(sessions, &args.place)? else {
         let last =
             last_session(sessions, &args.place)?.map(|session| SessionView::of_session(sessions, &session));
         let last = last.filter(|last| last.status.is_some());
