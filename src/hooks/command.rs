@@ -1,8 +1,8 @@
 //! Builds the shell command that a CLI runs for a hook, and recognizes such commands in a settings file.
 //!
 //! The command fails open: it exits 0 when the program is missing or is an older swarm without hooks. A Stop hook that
-//! exits 2 would keep the agent going. A hook is recognized by its form: the program may have moved, and another release
-//! may have another script. A command that does more than swarm's belongs to the user.
+//! exits 2 would keep the agent going. A hook is recognized by its form: the program may have moved, and another
+//! release may have another script. A command that does more than swarm's belongs to the user.
 
 use std::path::Path;
 

@@ -237,8 +237,8 @@ impl DockerSandbox {
 /// Files that swarm writes between two runs.
 const OWN_FILES: [&str; 2] = [MARKER_FILE, ".swarm"];
 
-/// The files of a project as one text; another text means that files were edited. Hashes the paths, sizes, times and modes of all files, also of ignored ones and those of git; `None` if they cannot
-/// be read.
+/// Hashes the paths, sizes, times and modes of all files of a project, also of ignored ones and those of git. Another
+/// text means that files were edited. `None` if they cannot be read.
 fn stamp_of(project: &Path) -> Option<String> {
     let is_users = |entry: &DirEntry| !OWN_FILES.iter().any(|own| entry.path() == project.join(own));
     let mut hash = Sha256::new();

@@ -255,7 +255,8 @@ impl Supervisor {
     }
 
     /// Answers the client that waits for a loop whose baseline is being taken, which may take minutes. Warnings about
-    /// the loop go into the answer, or to the subscribers if no client waits. Only adds the warnings unless it `begins`.
+    /// the loop go into the answer, or to the subscribers if no client waits. Unless it `begins`, nothing is
+    /// answered yet.
     pub(crate) fn answer_loop_begun(&mut self, name: &WorkerName, warnings: Vec<String>, begins: bool) {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let begins = begins && slot.spec.is_gated();
