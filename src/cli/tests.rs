@@ -275,3 +275,23 @@ fn help_of_clean_names_every_deleted_cache() {
         assert!(is_named, "{name}");
     }
 }
+
+#[test]
+fn help_of_loop_names_every_profile() {
+    let help = parse(&["loop", "--help"]).unwrap_err().to_string();
+    for profile in swarm_state::profiles::table() {
+        let is_named = help.split([' ', ',', '\n', '(', ')']).any(|word| word == profile.name);
+        assert!(is_named, "{}", profile.name);
+    }
+}
+
+/// A pasted hint acts on the right machine: each command gets the host, except those that `--on` refuses or that no
+/// hint names.
+#[test]
+fn commands_in_hints_get_the_host() {
+    let local = ["ui", "session", "hook", "hooks", "plugin", "config", "notify", "host", "demo", "completions"];
+    for command in Cli::command().get_subcommands().map(clap::Command::get_name) {
+        let hint = swarm_state::host::with_host(&format!("swarm {command} x"), "gpu1");
+        assert_eq!(hint.contains("--on gpu1"), !local.contains(&command), "{command}");
+    }
+}
