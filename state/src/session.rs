@@ -29,7 +29,7 @@ pub use ceiling::{Ceiling, CeilingError, DEFAULT_CEILING, MAX_CEILING};
 pub use commands::Command;
 pub use decide::{cancel, decide, resume};
 pub use file::{FileError, SessionFile};
-pub use preflight::{Branch, Change, Doc, Missing, Project, ProjectType, Ready, Values, preflight};
+pub use preflight::{Branch, Change, Doc, Missing, Project, ProjectType, Ready, preflight};
 pub use questions::open_questions;
 pub use queue::{Queue, QueueChange};
 pub use state::{

@@ -151,12 +151,16 @@ impl SessionLoop {
         ceiling: Ceiling,
         completion: Promise,
     ) -> Self {
+        Self { body: task.as_bytes().to_vec(), ..Self::new(kind, session, ceiling, Some(completion)) }
+    }
+
+    fn new(kind: SessionKind, session: SessionId, ceiling: Ceiling, completion: Option<Promise>) -> Self {
         Self {
             kind,
             active: true,
             iteration: 1,
             max_iterations: ceiling.turns(),
-            completion: Some(completion),
+            completion,
             pause: None,
             started_at: None,
             project: String::new(),
@@ -165,27 +169,18 @@ impl SessionLoop {
             min_tool_calls: kind.min_tool_calls(),
             on_no_work: OnNoWork::default(),
             no_diff_limit: 0,
-            body: task.as_bytes().to_vec(),
+            body: Vec::new(),
         }
     }
 
     /// A new loop of a project that is [`Ready`], with its contract filled in.
     pub fn do_it(session: SessionId, project: &Ready, contract: Vec<u8>) -> Self {
         Self {
-            kind: SessionKind::DoIt,
-            active: true,
-            iteration: 1,
-            max_iterations: project.ceiling.turns(),
-            completion: Promise::new(DO_IT_COMPLETE).ok(),
             pause: Promise::new(DO_IT_PAUSE).ok(),
-            started_at: None,
             project: project.project_name.clone(),
             branch: project.branch_name.clone(),
-            owner: Owner::Session(session),
-            min_tool_calls: 0,
-            on_no_work: OnNoWork::default(),
-            no_diff_limit: 0,
             body: contract,
+            ..Self::new(SessionKind::DoIt, session, project.ceiling, Promise::new(DO_IT_COMPLETE).ok())
         }
     }
 

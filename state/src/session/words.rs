@@ -16,7 +16,7 @@ use crate::promise::{OnNoWork, Promise};
 use crate::session::ceiling::Ceiling;
 use crate::words::excerpt;
 pub use options::WordsError;
-use options::{DO_IT_OPTIONS, LOOP_OPTIONS, Name};
+use options::{DO_IT_OPTIONS, LOOP_OPTIONS, Name, is_signed};
 use tokens::{Token, tokens};
 
 /// The typed task and options.
@@ -43,7 +43,7 @@ pub struct Words {
 /// A bad value of one of our options, or a word that is nearly one of them.
 pub fn loop_words(text: &str) -> Result<Words, WordsError> {
     let mut reader = WordsReader::new(text, &LOOP_OPTIONS);
-    while let Some(token) = reader.next() {
+    while let Some(token) = reader.left.next() {
         match reader.option(&token)? {
             Some((name, value)) => reader.words.set(name, value)?,
             None => reader.keep(token),
@@ -60,7 +60,7 @@ pub fn loop_words(text: &str) -> Result<Words, WordsError> {
 /// As [`loop_words`], and for any other word: a do-it loop takes no task.
 pub fn do_it_words(text: &str) -> Result<Words, WordsError> {
     let mut reader = WordsReader::new(text, &DO_IT_OPTIONS);
-    while let Some(token) = reader.next() {
+    while let Some(token) = reader.left.next() {
         match reader.option(&token)? {
             Some((name, value)) => reader.words.set(name, value)?,
             None if token.raw == "--" => {}
@@ -94,10 +94,6 @@ impl<'a> WordsReader<'a> {
     fn new(text: &'a str, names: &'static [Name]) -> Self {
         let left = tokens(text).into_iter();
         Self { text, left, names, is_literal: false, kept: Vec::new(), words: Words::default() }
-    }
-
-    fn next(&mut self) -> Option<Token<'a>> {
-        self.left.next()
     }
 
     /// The option that a token begins, with its value; `None` when it is none.
@@ -139,10 +135,7 @@ impl<'a> WordsReader<'a> {
         let mut end = None;
         for token in &self.kept {
             let gap = |from: usize| self.text.get(from..token.start).unwrap_or_default();
-            match end {
-                None => {}
-                Some(from) => task.push_str(white(gap(from))),
-            }
+            task.push_str(end.map_or("", |from| white(gap(from))));
             task.push_str(token.raw);
             end = Some(token.end());
         }
@@ -192,10 +185,6 @@ fn white(gap: &str) -> &str {
         (false, true) => after,
         (false, false) => " ",
     }
-}
-
-fn is_signed(text: &str) -> bool {
-    text.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit())
 }
 
 fn number<N: std::str::FromStr>(name: Name, value: &str) -> Result<N, WordsError> {

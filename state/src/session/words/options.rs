@@ -48,39 +48,34 @@ const OTHER_NAMES: [(&str, Name); 6] = [
 const DASHES: [char; 6] = ['-', '‐', '‑', '–', '—', '−'];
 
 impl Name {
-    /// The option as it is typed.
-    pub(super) fn word(self) -> &'static str {
+    /// The option as it is typed, and the form of its value; empty for a switch.
+    fn row(self) -> (&'static str, &'static str) {
         match self {
-            Self::MaxIterations => "--max-iterations",
-            Self::CompletionPromise => "--completion-promise",
-            Self::MinToolCalls => "--min-tool-calls",
-            Self::OnPromiseNoWork => "--on-promise-no-work",
-            Self::NoDiffLimit => "--no-diff-limit",
-            Self::ArchiveOnBranchChange => "--archive-on-branch-change",
-            Self::CreateBranch => "--create-branch",
-            Self::Contract => "--contract",
+            Self::MaxIterations => ("--max-iterations", " N"),
+            Self::CompletionPromise => ("--completion-promise", " WORD"),
+            Self::MinToolCalls => ("--min-tool-calls", " N"),
+            Self::OnPromiseNoWork => ("--on-promise-no-work", " reject|warn|accept"),
+            Self::NoDiffLimit => ("--no-diff-limit", " N"),
+            Self::ArchiveOnBranchChange => ("--archive-on-branch-change", ""),
+            Self::CreateBranch => ("--create-branch", ""),
+            Self::Contract => ("--contract", " FILE"),
         }
     }
 
-    /// Returns the form of its value; empty for a switch.
-    fn form(self) -> &'static str {
-        match self {
-            Self::MaxIterations | Self::MinToolCalls | Self::NoDiffLimit => " N",
-            Self::CompletionPromise => " WORD",
-            Self::OnPromiseNoWork => " reject|warn|accept",
-            Self::Contract => " FILE",
-            Self::ArchiveOnBranchChange | Self::CreateBranch => "",
-        }
+    /// The option as it is typed.
+    pub(super) fn word(self) -> &'static str {
+        self.row().0
     }
 
     /// Whether a value belongs to it.
     pub(super) fn has_value(self) -> bool {
-        !self.form().is_empty()
+        !self.row().1.is_empty()
     }
 
     /// An error of this option.
     pub(super) fn error(self, what: &str) -> WordsError {
-        WordsError(format!("{}{}: {what}", self.word(), self.form()))
+        let (word, form) = self.row();
+        WordsError(format!("{word}{form}: {what}"))
     }
 }
 
@@ -101,12 +96,11 @@ pub(super) fn of(token: &Token<'_>, names: &[Name]) -> Result<Option<(Name, Opti
     }
     match nearest(word, names) {
         None => Ok(None),
-        Some(name) => Err(WordsError(format!(
-            "{} is no option; the right form is {}{} (in quotes, or behind a --, it is text of the task)",
-            excerpt(word),
-            name.word(),
-            name.form()
-        ))),
+        Some(name) => {
+            let (right, form) = name.row();
+            let text = "(in quotes, or behind a --, it is text of the task)";
+            Err(WordsError(format!("{} is no option; the right form is {right}{form} {text}", excerpt(word))))
+        }
     }
 }
 
@@ -116,8 +110,12 @@ fn short(word: &str, value: Option<&str>) -> Option<Option<String>> {
     if rest.is_empty() {
         return Some(value.map(ToOwned::to_owned));
     }
-    let is_number = rest.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit());
-    is_number.then(|| Some(rest.to_owned()))
+    is_signed(rest).then(|| Some(rest.to_owned()))
+}
+
+/// Whether a text begins like a number, maybe with a sign.
+pub(super) fn is_signed(text: &str) -> bool {
+    text.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// The option that a word is nearly.
