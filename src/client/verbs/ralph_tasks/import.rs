@@ -99,7 +99,7 @@ fn refused(name: &str, file: &TaskListFile, fault: &ImportFault) -> Error {
             "add the missing stories to the input, or remove the dependency from it"
         }
         ImportFault::Empty
-        | ImportFault::Syntax { .. }
+        | ImportFault::Syntax(_)
         | ImportFault::OtherFormat(..)
         | ImportFault::NoStories
         | ImportFault::NoTitle(_)

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::markdown::check_box;
 use super::plan::has_story_heading;
 use super::stories::{ImportFault, ImportFormat};
+use crate::tasks::schema::TasksFault;
 
 /// The input, parsed as far as the format requires.
 pub(super) enum ImportSource {
@@ -55,9 +56,7 @@ fn values(text: &str) -> Result<Vec<Value>, ImportFault> {
 }
 
 fn syntax(error: &serde_json::Error, line: usize) -> ImportFault {
-    let message = error.to_string();
-    let message = message.split(" at line ").next().unwrap_or_default().to_owned();
-    ImportFault::Syntax { message, line, column: error.column() }
+    ImportFault::Syntax(TasksFault::syntax(error, line))
 }
 
 /// The format of a value, from the fields that only this format has.

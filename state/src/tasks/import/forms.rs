@@ -21,8 +21,7 @@ pub(super) fn prd(values: &[Value]) -> Result<ImportedStories, ImportFault> {
     let (Some(list), Some(stories)) = (list, stories) else {
         return Err(ImportFault::OtherFormat(format, reason));
     };
-    let texts = [("project", "project"), ("branchName", "branchName"), ("description", "description")];
-    let texts = texts.into_iter().map(|(key, name)| (key, text(list, name)));
+    let texts = ["project", "branchName", "description"].into_iter().map(|key| (key, text(list, key)));
     Ok(ImportedStories {
         format,
         texts: texts.filter(|(_, text)| !text.is_empty()).collect(),

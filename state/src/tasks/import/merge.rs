@@ -31,15 +31,14 @@ pub struct MergedList {
 pub fn merge(target: &str, imported: ImportedStories, replace: bool) -> Result<MergedList, ImportFault> {
     let list = target_list(target)?;
     let faults_before = list.dependency_faults();
-    let places: BTreeMap<String, usize> =
-        (0..).zip(list.stories()).map(|(place, story)| (story.id.clone(), place)).collect();
+    let places = list.places();
     let derived = imported.stories.iter().filter(|story| story.criteria.is_empty()).count();
     let checks_of = |story: &ForeignStory| story.fields.get(key::CHECKS)?.as_array().map(Vec::len);
     let checks = imported.stories.iter().filter_map(checks_of).sum();
     let (texts, stories) = (imported.texts, imported.stories);
     let ids = assign_ids(&list, &stories)?;
     let (replaced, added): (Vec<String>, Vec<String>) =
-        ids.iter().cloned().partition(|id| places.contains_key(id));
+        ids.iter().cloned().partition(|id| places.contains_key(id.as_str()));
     if !replace && !replaced.is_empty() {
         return Err(ImportFault::Existing(replaced));
     }
@@ -53,7 +52,7 @@ pub fn merge(target: &str, imported: ImportedStories, replace: bool) -> Result<M
     if let Some(raw_stories) = value.get_mut(key::STORIES).and_then(Value::as_array_mut) {
         let count = raw_stories.len();
         for ((position, story), id) in (count + 1..).zip(stories).zip(ids) {
-            let place = places.get(&id);
+            let place = places.get(id.as_str());
             let raw = Value::Object(story.into_raw(id, position));
             match place {
                 Some(place) => raw_stories[*place] = raw,

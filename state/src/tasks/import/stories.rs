@@ -45,15 +45,8 @@ pub enum ImportFault {
     #[error("it is empty")]
     Empty,
     /// The JSON is broken.
-    #[error("it is not valid JSON: {message} at line {line}, column {column}")]
-    Syntax {
-        /// The parser's message.
-        message: String,
-        /// From 1.
-        line: usize,
-        /// From 1.
-        column: usize,
-    },
+    #[error("{0}")]
+    Syntax(TasksFault),
     /// No format fits.
     #[error(
         "its format is unknown: it is neither a known form of JSON nor Markdown with check boxes (- [ ] …) or headings such as ### US-001: Title"
