@@ -1,6 +1,5 @@
 //! The rows of package managers, and of the runners of other languages.
 
-use crate::runners::canaries;
 use crate::runners::forms::{part, row, whole, wholes, words};
 use crate::runners::{Delegation, Runner, SummaryFormat};
 
@@ -47,17 +46,14 @@ fn javascript() -> Vec<Runner> {
     vec![
         Runner {
             packages: words(&["{jest,jest-*,babel-jest}", "@jest/*"]),
-            canary: canaries::jest(),
             ..with("jest", &jest, &["jest", "type"], SCRIPT_TESTS, SummaryFormat::Jest)
         },
         Runner {
             packages: words(&["{vitest,chai}", "@vitest/*"]),
-            canary: canaries::vitest(),
             ..with("vitest", &vitest, &["type"], SCRIPT_TESTS, SummaryFormat::Vitest)
         },
         Runner {
             packages: words(&["{mocha,chai}"]),
-            canary: canaries::mocha(),
             config_options: words(&["--config", "--package", "-r", "--require", "--import"]),
             ..with(
                 "mocha",
@@ -117,7 +113,6 @@ fn others() -> Vec<Runner> {
         Runner {
             dir_options: words(&["-C"]),
             config_options: words(&["-modfile", "-overlay", "-exec"]),
-            canary: canaries::go(),
             ..row(
                 "go",
                 &["go test"],
@@ -147,13 +142,11 @@ fn others() -> Vec<Runner> {
         },
         Runner {
             config_options: words(&["-O", "--options", "-r", "--require"]),
-            canary: canaries::rspec(),
             ..row("rspec", &["rspec"], &[&wholes(&rspec)], &["**/*_spec.rb"], SummaryFormat::Rspec)
         },
         Runner {
             config_options: words(&["-c", "--configuration", "--bootstrap"]),
             packages: words(&["phpunit/*"]),
-            canary: canaries::phpunit(),
             ..row("phpunit", &PHPUNIT, &[&wholes(&phpunit)], &["**/*Test.php"], SummaryFormat::Phpunit)
         },
         Runner {
