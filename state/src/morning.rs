@@ -270,24 +270,6 @@ impl MorningRow {
     }
 }
 
-/// A worker without news.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QuietWorker {
-    /// Its name.
-    pub name: String,
-    /// Its group.
-    pub group: Attention,
-}
-
-/// The sums of all lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct MorningTotals {
-    /// The workers with news.
-    pub workers: u64,
-    /// Their work.
-    pub work: PeriodWork,
-}
-
 /// The whole view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Morning {
@@ -296,7 +278,7 @@ pub struct Morning {
     /// The workers with news, in the order of attention.
     pub rows: Vec<MorningRow>,
     /// The other workers.
-    pub quiet: Vec<QuietWorker>,
+    pub quiet: Vec<MorningRow>,
     /// Workers that were deleted in the period.
     pub removed: Vec<String>,
 }
@@ -306,12 +288,11 @@ impl Morning {
     pub fn new(period: Period, mut rows: Vec<MorningRow>, removed: Vec<String>) -> Self {
         rows.sort_by_key(|row| row.group);
         let (rows, quiet): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.has_news(&period));
-        let quiet = quiet.into_iter().map(|row| QuietWorker { name: row.name, group: row.group });
-        Self { period, rows, quiet: quiet.collect(), removed }
+        Self { period, rows, quiet, removed }
     }
 
     /// The sums of all lines.
-    pub fn totals(&self) -> MorningTotals {
+    pub fn totals(&self) -> PeriodWork {
         let mut work = PeriodWork::default();
         for row in &self.rows {
             work.iterations += row.work.iterations;
@@ -322,7 +303,7 @@ impl Morning {
             work.checks_failed += row.work.checks_failed;
             work.cost = sum(work.cost, row.work.cost);
         }
-        MorningTotals { workers: self.rows.len() as u64, work }
+        work
     }
 
     /// The groups that have lines, in their order.
@@ -335,8 +316,8 @@ impl Morning {
     /// `since 22:41 yesterday, 9h 12m: 6 workers, 23 iterations, $4.20`.
     pub fn headline(&self) -> String {
         let totals = self.totals();
-        let mut parts = vec![counted(totals.workers, "worker"), counted(totals.work.iterations, "iteration")];
-        parts.extend(totals.work.cost.map(brief_dollars));
+        let mut parts = vec![counted(self.rows.len(), "worker"), counted(totals.iterations, "iteration")];
+        parts.extend(totals.cost.map(brief_dollars));
         format!("{}: {}", self.period.text(), parts.join(", "))
     }
 
