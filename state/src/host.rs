@@ -30,17 +30,9 @@ const PERSIST_SECONDS: u32 = 600;
 pub struct HostName(String);
 
 /// A text that is not the name of a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid host name '{0}': use 1 to {MAX_NAME_CHARS} letters, digits, '.', '_' and '-'")]
 pub struct InvalidHost(String);
-
-impl fmt::Display for InvalidHost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = crate::screen::printable(&self.0);
-        write!(f, "invalid host name '{text}': use 1 to {MAX_NAME_CHARS} letters, digits, '.', '_' and '-'")
-    }
-}
-
-impl std::error::Error for InvalidHost {}
 
 impl HostName {
     /// Parses the name of a host: letters, digits, `.`, `_` and `-`, first a letter or digit.
@@ -53,7 +45,7 @@ impl HostName {
         if starts_well && text.len() <= MAX_NAME_CHARS && text.chars().all(is_name_char) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(InvalidHost(text.to_owned()))
+            Err(InvalidHost(crate::screen::printable(text)))
         }
     }
 

@@ -111,10 +111,7 @@ crate::word_table!(
 impl OutageKind {
     /// True when the outage lasts until a person acts.
     pub fn needs_person(self) -> bool {
-        match self {
-            Self::Login | Self::Forbidden => true,
-            Self::Limit | Self::Overload => false,
-        }
+        matches!(self, Self::Login | Self::Forbidden)
     }
 }
 

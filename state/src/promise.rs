@@ -181,10 +181,7 @@ impl Claim {
 
     /// Whether the gate holds.
     pub fn holds(self) -> bool {
-        match self {
-            Self::Given | Self::Doubtful => true,
-            Self::Missing | Self::Rejected => false,
-        }
+        matches!(self, Self::Given | Self::Doubtful)
     }
 }
 
