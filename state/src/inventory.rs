@@ -16,7 +16,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-pub use report::{ReportError, ReportFormat};
+pub use report::ReportFormat;
 pub use summary::count;
 
 /// How many tests a message names.

@@ -8,8 +8,6 @@
 //! [`export`] are for people who work on a list.
 //! The section numbers are those of the source document. Deliberately absent: reading and writing files.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 pub mod archive;
@@ -59,12 +57,6 @@ crate::word_table!(
     word,
     [(Implement, "implement"), (Review, "review"), (ReviewFix, "review-fix")]
 );
-
-impl fmt::Display for IterationMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
 
 /// The options of a loop with a task list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

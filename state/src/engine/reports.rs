@@ -48,11 +48,8 @@ impl Worker {
             (SpawnError::NoGate, _) => self.without_work(StopReason::NoGate, now),
             (SpawnError::NoStory(why), _) => self.without_work(StopReason::NoStory(why), now),
             (SpawnError::StoriesApproved, _) => self.without_work(StopReason::StoriesApproved, now),
-            (SpawnError::Helper(message), true) => {
-                self.after_failure(IterationExit::SpawnFailed, Some(message), false, now)
-            }
-            (SpawnError::Other(message), true) => {
-                self.after_failure(IterationExit::SpawnFailed, Some(message), true, now)
+            (SpawnError::Helper(message) | SpawnError::Other(message), true) => {
+                self.after_failure(IterationExit::SpawnFailed, Some(message), !was_up, now)
             }
         }
     }

@@ -22,10 +22,10 @@ impl Worker {
         let mut probe = limit.is_some_and(|limit| stable >= limit) && !watch.probing && waiting != Some(true);
         // Before its prompt is pasted an agent cannot have done anything.
         let counts = waiting.is_none() || !self.policy.paste;
-        let mut effects = match &reading {
-            Some(reading) if counts => self.note_evidence(reading),
-            _ => vec![],
-        };
+        let before = self.evidence;
+        self.evidence.done |= counts && reading.as_ref().is_some_and(|reading| reading.done);
+        // The next daemon needs it, because the screen may be gone by then.
+        let mut effects = if self.evidence == before { vec![] } else { vec![Effect::Persist] };
         let may_type = !(self.policy.paste && self.is_held());
         // A screen that was ready while the worker was held prints nothing new after the release.
         if waiting.is_some() && is_ready && may_type {

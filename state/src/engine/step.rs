@@ -164,25 +164,17 @@ impl Worker {
         self.drop_hold(now);
         match &mut self.phase {
             Phase::Idle | Phase::BackingOff { .. } | Phase::Parked | Phase::Lost => {
-                self.stop(StopReason::Killed)
-            }
-            Phase::Spawning { doomed } => {
-                *doomed = true;
-                vec![Effect::Persist]
+                return self.stop(StopReason::Killed);
             }
             Phase::Starting { .. } | Phase::Prompting { .. } | Phase::Running { .. } => {
-                self.end(Why::Kill, now)
+                return self.end(Why::Kill, now);
             }
-            Phase::Ending { why, .. } => {
-                *why = Why::Kill;
-                vec![Effect::Persist]
-            }
-            Phase::Judging { why, .. } => {
-                *why = Some(Why::Kill);
-                vec![Effect::Persist]
-            }
-            Phase::Stopped { .. } => vec![],
+            Phase::Stopped { .. } => return vec![],
+            Phase::Spawning { doomed } => *doomed = true,
+            Phase::Ending { why, .. } => *why = Why::Kill,
+            Phase::Judging { why, .. } => *why = Some(Why::Kill),
         }
+        vec![Effect::Persist]
     }
 
     pub(super) fn edited(&mut self, edits: Edits) -> Vec<Effect> {

@@ -1,7 +1,8 @@
 //! Finds the command behind programs that start another one: `sudo`, `env`, `xargs`, `find -exec`, `sh -c TEXT`.
 
 use super::place::SOME;
-use super::shell::{ShellCommand, ShellReader, assignment, base_name};
+use super::shell::{ShellCommand, ShellReader, assignment};
+use crate::words::base_name;
 
 /// A program that starts the command in its arguments.
 struct Starter {

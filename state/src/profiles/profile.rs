@@ -7,6 +7,7 @@ use super::sandbox::SandboxProfile;
 use crate::model::{PromptVia, is_default};
 use crate::outage::Wording;
 use crate::transcript::{Account, Usage};
+use crate::words::base_name;
 
 /// The facts about one agent CLI that swarm uses. A field that is left out has the generic row's value.
 /// [`Profile::default`] is blank and fits no agent; a command that no row knows has [`Profile::generic`].
@@ -350,9 +351,4 @@ pub(super) fn program(cmd: &[String]) -> usize {
         }
     }
     at
-}
-
-/// The last component of a path.
-pub(super) fn base_name(word: &str) -> &str {
-    word.rsplit('/').next().unwrap_or(word)
 }

@@ -3,8 +3,9 @@
 mod more;
 mod python;
 
-use super::forms::{part, row, whole, wholes, words};
+use super::forms::{part, row, whole, wholes};
 use super::{Runner, RunnerConfig, SummaryFormat, canaries};
+use crate::words::words;
 
 pub(super) fn table() -> Vec<Runner> {
     let mut rows = vec![pytest(), unittest(), nextest(), cargo(), node()];

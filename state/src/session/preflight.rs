@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::session::ceiling::{Ceiling, CeilingError};
+use crate::session::ceiling::Ceiling;
 use crate::session::questions::open_questions;
 
 /// The file with a project's settings.
@@ -227,7 +227,7 @@ impl Meta {
         }
     }
 
-    fn ceiling(&self) -> Result<Ceiling, CeilingError> {
+    fn ceiling(&self) -> Result<Ceiling, String> {
         match self.0.get("max_iterations_default") {
             None | Some(Value::Null) => Ok(Ceiling::default()),
             Some(Value::String(text)) => Ceiling::parse(text),

@@ -30,11 +30,6 @@ pub const MIN_TOOL_CALLS: u64 = 1;
 #[serde(try_from = "String", into = "String")]
 pub struct SessionId(String);
 
-/// A text that is not a valid session id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a session id is 1 to 128 letters, digits, '.', '_' or '-', and does not start with '.'")]
-pub struct SessionIdError;
-
 impl SessionId {
     /// Maximum length, bytes.
     pub(crate) const MAX_BYTES: usize = 128;
@@ -44,11 +39,12 @@ impl SessionId {
     /// # Errors
     ///
     /// When the text cannot be part of a file name.
-    pub fn new(id: &str) -> Result<Self, SessionIdError> {
+    pub fn new(id: &str) -> Result<Self, &'static str> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let is_ok =
             (1..=Self::MAX_BYTES).contains(&id.len()) && !id.starts_with('.') && id.chars().all(is_plain);
-        is_ok.then(|| Self(id.to_owned())).ok_or(SessionIdError)
+        let rule = "a session id is 1 to 128 letters, digits, '.', '_' or '-', and does not start with '.'";
+        is_ok.then(|| Self(id.to_owned())).ok_or(rule)
     }
 
     /// The id as text.
@@ -63,7 +59,7 @@ impl std::fmt::Display for SessionId {
     }
 }
 
-crate::words::serde_text!(SessionId, SessionIdError, SessionId::new, SessionId::as_str);
+crate::words::serde_text!(SessionId, &'static str, SessionId::new, SessionId::as_str);
 
 /// The command that started a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,7 +15,6 @@ mod tokens;
 use crate::promise::{OnNoWork, Promise};
 use crate::session::ceiling::Ceiling;
 use crate::words::excerpt;
-pub use options::WordsError;
 use options::{DO_IT_OPTIONS, LOOP_OPTIONS, Name, is_signed};
 use tokens::{Token, tokens};
 
@@ -41,7 +40,7 @@ pub struct Words {
 /// # Errors
 ///
 /// A bad value of one of our options, or a word that is nearly one of them.
-pub fn loop_words(text: &str) -> Result<Words, WordsError> {
+pub fn loop_words(text: &str) -> Result<Words, String> {
     let mut reader = WordsReader::new(text, &LOOP_OPTIONS);
     while let Some(token) = reader.left.next() {
         match reader.option(&token)? {
@@ -58,7 +57,7 @@ pub fn loop_words(text: &str) -> Result<Words, WordsError> {
 /// # Errors
 ///
 /// As [`loop_words`], and for any other word: a do-it loop takes no task.
-pub fn do_it_words(text: &str) -> Result<Words, WordsError> {
+pub fn do_it_words(text: &str) -> Result<Words, String> {
     let mut reader = WordsReader::new(text, &DO_IT_OPTIONS);
     while let Some(token) = reader.left.next() {
         match reader.option(&token)? {
@@ -69,10 +68,10 @@ pub fn do_it_words(text: &str) -> Result<Words, WordsError> {
                 reader.words.set(Name::MaxIterations, Some(token.value()))?;
             }
             None => {
-                return Err(WordsError(format!(
+                return Err(format!(
                     "{} is no number of iterations: a do-it loop takes its work from .do-it, no task",
                     excerpt(token.raw)
-                )));
+                ));
             }
         }
     }
@@ -97,7 +96,7 @@ impl<'a> WordsReader<'a> {
     }
 
     /// The option that a token begins, with its value; `None` when it is none.
-    fn option(&mut self, token: &Token<'a>) -> Result<Option<(Name, Option<String>)>, WordsError> {
+    fn option(&mut self, token: &Token<'a>) -> Result<Option<(Name, Option<String>)>, String> {
         if self.is_literal || token.is_quoted() {
             return Ok(None);
         }
@@ -144,7 +143,7 @@ impl<'a> WordsReader<'a> {
 }
 
 impl Words {
-    fn set(&mut self, name: Name, value: Option<String>) -> Result<(), WordsError> {
+    fn set(&mut self, name: Name, value: Option<String>) -> Result<(), String> {
         let value = match value {
             None if name.has_value() => return Err(name.error("it needs a value")),
             None => String::new(),
@@ -152,11 +151,11 @@ impl Words {
         };
         let is_second = match name {
             Name::MaxIterations => {
-                let ceiling = Ceiling::parse(&value).map_err(|e| name.error(&e.to_string()))?;
+                let ceiling = Ceiling::parse(&value).map_err(|e| name.error(&e))?;
                 self.max_iterations.replace(ceiling).is_some()
             }
             Name::CompletionPromise => {
-                let promise = Promise::new(&value).map_err(|e| name.error(&e.to_string()))?;
+                let promise = Promise::new(&value).map_err(|e| name.error(&e))?;
                 self.completion_promise.replace(promise).is_some()
             }
             Name::MinToolCalls => self.min_tool_calls.replace(number(name, &value)?).is_some(),
@@ -187,7 +186,7 @@ fn white(gap: &str) -> &str {
     }
 }
 
-fn number<N: std::str::FromStr>(name: Name, value: &str) -> Result<N, WordsError> {
+fn number<N: std::str::FromStr>(name: Name, value: &str) -> Result<N, String> {
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
     let number = value.parse().ok().filter(|_| is_number);
     number.ok_or_else(|| name.error(&format!("{} is no whole number", excerpt(value))))

@@ -1,7 +1,8 @@
 //! The rows of package managers, and of the runners of other languages.
 
-use crate::runners::forms::{part, row, whole, wholes, words};
+use crate::runners::forms::{part, row, whole, wholes};
 use crate::runners::{Delegation, Runner, SummaryFormat};
+use crate::words::words;
 
 pub(super) fn rows() -> Vec<Runner> {
     let mut rows = managers();

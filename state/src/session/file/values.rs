@@ -68,7 +68,7 @@ impl Value {
         if self.text.is_empty() {
             return Ok(None);
         }
-        Promise::new(&self.text).map(Some).map_err(|e| self.error(&e.to_string()))
+        Promise::new(&self.text).map(Some).map_err(|e| self.error(&e))
     }
 
     fn owner(&self) -> Owner {

@@ -3,11 +3,6 @@
 use super::tokens::Token;
 use crate::words::excerpt;
 
-/// An error in the typed words, as a sentence that states the right form.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct WordsError(pub(super) String);
-
 /// An option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
@@ -73,14 +68,14 @@ impl Name {
     }
 
     /// An error of this option.
-    pub(super) fn error(self, what: &str) -> WordsError {
+    pub(super) fn error(self, what: &str) -> String {
         let (word, form) = self.row();
-        WordsError(format!("{word}{form}: {what}"))
+        format!("{word}{form}: {what}")
     }
 }
 
 /// The option that a word is, and the value within the word; `None` for a word of the task.
-pub(super) fn of(token: &Token<'_>, names: &[Name]) -> Result<Option<(Name, Option<String>)>, WordsError> {
+pub(super) fn of(token: &Token<'_>, names: &[Name]) -> Result<Option<(Name, Option<String>)>, String> {
     let (word, value) = match token.raw.split_once('=') {
         Some((word, value)) => (word, Some(token.inner().unwrap_or_else(|| value.to_owned()))),
         None => (token.raw, None),
@@ -99,7 +94,7 @@ pub(super) fn of(token: &Token<'_>, names: &[Name]) -> Result<Option<(Name, Opti
         Some(name) => {
             let (right, form) = name.row();
             let text = "(in quotes, or behind a --, it is text of the task)";
-            Err(WordsError(format!("{} is no option; the right form is {right}{form} {text}", excerpt(word))))
+            Err(format!("{} is no option; the right form is {right}{form} {text}", excerpt(word)))
         }
     }
 }
