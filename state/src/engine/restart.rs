@@ -109,8 +109,7 @@ impl Worker {
 
     /// A run of a plain worker exited: restarts it, or stops the worker.
     pub(super) fn after_run(&mut self, exit: Exit, now: Now) -> Vec<Effect> {
-        let end = StopReason::Exited(exit);
-        self.restart_or_stop(end, IterationExit::Exit(exit), None, now)
+        self.restart_or_stop(StopReason::Exited(exit), IterationExit::Exit(exit), None, now)
     }
 
     /// A run of a plain worker could not be started: retries, or stops the worker.

@@ -131,9 +131,7 @@ fn testcase(tag: &BytesStart<'_>) -> (String, TestCounts) {
 
 fn of_tap(text: &str) -> Option<ReportedTests> {
     let mut tests = ReportedTests::default();
-    for test in text.lines().filter_map(tap_test) {
-        tests.add(test.name, test.counts());
-    }
+    text.lines().filter_map(tap_test).for_each(|(name, counts)| tests.add(name, counts));
     Some(ReportedTests { counts: tap(text)?, ..tests })
 }
 

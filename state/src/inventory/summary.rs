@@ -141,8 +141,8 @@ pub(super) fn tap(text: &str) -> Option<TestCounts> {
     }
     let mut sum = None;
     for line in text.lines() {
-        if let Some(test) = tap_test(line) {
-            *sum.get_or_insert_with(TestCounts::default) += test.counts();
+        if let Some((_, counts)) = tap_test(line) {
+            *sum.get_or_insert_with(TestCounts::default) += counts;
         } else if line.starts_with("1..") {
             sum.get_or_insert_with(TestCounts::default);
         }
@@ -150,22 +150,8 @@ pub(super) fn tap(text: &str) -> Option<TestCounts> {
     sum
 }
 
-/// A test of a TAP stream.
-pub(super) struct TapTest<'a> {
-    pub(super) name: &'a str,
-    passed: bool,
-    pub(super) skipped: bool,
-}
-
-impl TapTest<'_> {
-    pub(super) fn counts(&self) -> TestCounts {
-        let failed = u64::from(!self.passed && !self.skipped);
-        TestCounts { run: u64::from(!self.skipped), failed, skipped: u64::from(self.skipped) }
-    }
-}
-
-/// Reads `ok 1 - name # SKIP why`. Subtests are indented and do not count.
-pub(super) fn tap_test(line: &str) -> Option<TapTest<'_>> {
+/// Reads the name and the counts of `ok 1 - name # SKIP why`. Subtests are indented and do not count.
+pub(super) fn tap_test(line: &str) -> Option<(&str, TestCounts)> {
     let (passed, rest) = match line.strip_prefix("not ok") {
         Some(rest) => (false, rest),
         None => (true, line.strip_prefix("ok")?),
@@ -178,7 +164,8 @@ pub(super) fn tap_test(line: &str) -> Option<TapTest<'_>> {
     let name = name.trim().trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
     let name = name.strip_prefix("- ").unwrap_or(name).trim();
     let skipped = directive.starts_with("skip") || directive.starts_with("todo");
-    Some(TapTest { name, passed, skipped })
+    let (skipped, failed) = (u64::from(skipped), u64::from(!passed && !skipped));
+    Some((name, TestCounts { run: 1 - skipped, failed, skipped }))
 }
 
 /// `  2 passing (6ms)`, `  1 pending`, `  1 failing`

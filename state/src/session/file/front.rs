@@ -53,15 +53,11 @@ impl Line {
 /// A file, taken apart.
 pub(super) struct Front<'a> {
     pub(super) open: &'a [u8],
-    pub(super) lines: Vec<FrontLine<'a>>,
+    pub(super) lines: Vec<Line>,
+    /// The values of the known keys.
+    pub(super) values: Vec<Value>,
     pub(super) close: &'a [u8],
     pub(super) body: &'a [u8],
-}
-
-/// A line and what stands in it.
-pub(super) struct FrontLine<'a> {
-    raw: &'a [u8],
-    pub(super) value: Option<Value>,
 }
 
 /// The value of a known key.
@@ -71,13 +67,6 @@ pub(super) struct Value {
     pub(super) line: usize,
     /// Without its quotes.
     pub(super) text: String,
-    at: Range<usize>,
-}
-
-impl FrontLine<'_> {
-    pub(super) fn line(&self) -> Line {
-        Line { raw: self.raw.to_vec(), value: self.value.as_ref().map(|value| (value.key, value.at.clone())) }
-    }
 }
 
 impl Front<'_> {
@@ -103,7 +92,7 @@ pub(super) fn split(bytes: &[u8]) -> Result<Front<'_>, FileError> {
     if !is_fence(open.strip_prefix(b"\xef\xbb\xbf").unwrap_or(open)) {
         return Err(error(1, "a state file begins with a line `---`"));
     }
-    let mut lines: Vec<FrontLine<'_>> = Vec::new();
+    let (mut lines, mut values): (Vec<Line>, Vec<Value>) = (Vec::new(), Vec::new());
     let mut before = Before::Known;
     loop {
         let number = lines.len() + 2;
@@ -113,10 +102,12 @@ pub(super) fn split(bytes: &[u8]) -> Result<Front<'_>, FileError> {
         let (raw, after) = first_line(rest);
         rest = after;
         if is_fence(raw) {
-            return Ok(Front { open, lines, close: raw, body: rest });
+            return Ok(Front { open, lines, values, close: raw, body: rest });
         }
-        let value = read_line(raw, number, &mut before)?;
-        lines.push(FrontLine { raw, value });
+        let (value, at) = read_line(raw, number, &mut before)?.unzip();
+        let key = value.as_ref().map(|value| value.key);
+        lines.push(Line { raw: raw.to_vec(), value: key.zip(at) });
+        values.extend(value);
     }
 }
 
@@ -129,7 +120,12 @@ fn is_fence(line: &[u8]) -> bool {
     line.trim_ascii_end() == b"---"
 }
 
-fn read_line(raw: &[u8], line: usize, before: &mut Before) -> Result<Option<Value>, FileError> {
+/// The value of a known key, and where it stands in the line.
+fn read_line(
+    raw: &[u8],
+    line: usize,
+    before: &mut Before,
+) -> Result<Option<(Value, Range<usize>)>, FileError> {
     let error = |what: String| FileError { line, what };
     let trimmed = raw.trim_ascii();
     if trimmed.is_empty() || trimmed.starts_with(b"#") {
@@ -161,7 +157,7 @@ fn read_line(raw: &[u8], line: usize, before: &mut Before) -> Result<Option<Valu
         read_value(value, is_spaced).map_err(|what| error(format!("`{}`: {what}", key.name())))?;
     // An empty value stands right behind the colon, whatever white space follows it.
     let start = if length == 0 { colon + 1 } else { start };
-    Ok(Some(Value { key, line, text, at: start..start + length }))
+    Ok(Some((Value { key, line, text }, start..start + length)))
 }
 
 /// A value and its length with quotes: in double quotes, in single quotes, or plain up to a comment.

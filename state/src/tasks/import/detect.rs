@@ -22,7 +22,7 @@ pub(super) fn detect(text: &str, named: Option<ImportFormat>) -> Result<ImportSo
         return Ok(ImportSource::Markdown);
     }
     if named.is_none() && !is_json {
-        return Err(ImportFault::UnknownFormat);
+        return Err(ImportFault::unknown_format());
     }
     let values = match values(text) {
         Ok(values) => values,
@@ -34,8 +34,8 @@ pub(super) fn detect(text: &str, named: Option<ImportFormat>) -> Result<ImportSo
     match named.or(found) {
         Some(format) => Ok(ImportSource::Json(format, values)),
         // An empty array has no format, and no stories either.
-        None if values.is_empty() => Err(ImportFault::NoStories),
-        None => Err(ImportFault::UnknownFormat),
+        None if values.is_empty() => Err(ImportFault::no_stories()),
+        None => Err(ImportFault::unknown_format()),
     }
 }
 
@@ -56,7 +56,7 @@ fn values(text: &str) -> Result<Vec<Value>, ImportFault> {
 }
 
 fn syntax(error: &serde_json::Error, line: usize) -> ImportFault {
-    ImportFault::Syntax(TasksFault::syntax(error, line))
+    ImportFault::new(TasksFault::syntax(error, line), None)
 }
 
 /// The format of a value, from the fields that only this format has.
