@@ -11,6 +11,7 @@ use crate::gates::{CheckResult, Gates};
 use crate::inventory::TestCounts;
 use crate::proof::{Layer, Proof, ProofOutcome};
 use crate::runners::{CanaryTemplate, RunnerUse, SummaryFormat};
+use crate::words::unique;
 
 #[cfg(test)]
 mod tests;
@@ -102,14 +103,9 @@ pub fn placements(
         let ends_right = format!("{}/", template.dir);
         dirs.retain(|dir| dir.ends_with(&ends_right));
     }
-    let mut unique: Vec<String> = vec![];
-    for dir in dirs {
-        if !unique.contains(&dir) {
-            unique.push(dir);
-        }
-    }
-    unique.truncate(MAX_PLACEMENTS);
-    unique
+    let mut dirs = unique(dirs);
+    dirs.truncate(MAX_PLACEMENTS);
+    dirs
 }
 
 /// The values of an option: `-p a`, `-pa` is not known, `--package=a`.

@@ -23,15 +23,6 @@ use crate::rooms::RoomGates;
 /// Maximum length of a failed check's output in the next contract, characters; the end is kept.
 pub const MAX_OUTPUT_CHARS: usize = 2_000;
 
-/// The changes since the loop began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Changes<'a> {
-    /// The directory is in no git repository.
-    NoRepository,
-    /// The whole diff; empty when nothing changed.
-    Diff(&'a str),
-}
-
 /// A check that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed<'a> {
@@ -62,8 +53,8 @@ pub struct Contract<'a> {
     pub rooms: &'a RoomGates,
     /// The promise that the agent must print when it is done.
     pub promise: Option<&'a Promise>,
-    /// The changes so far.
-    pub changes: Changes<'a>,
+    /// The whole diff since the loop began; empty when nothing changed. `None` outside of a repository.
+    pub diff: Option<&'a str>,
     /// The checks that failed at the end of the iteration before, or at the base for the first.
     pub failed: &'a [Failed<'a>],
     /// Checks that failed before any agent worked.
@@ -161,12 +152,10 @@ impl Contract<'_> {
     }
 
     fn changes_text(&self) -> String {
-        match self.changes {
-            Changes::NoRepository => {
-                "This directory is in no git repository, so no diff can be shown.".into()
-            }
-            Changes::Diff(diff) if diff.trim().is_empty() => "Nothing has changed yet.".into(),
-            Changes::Diff(diff) => fenced("diff", &shortened(diff)),
+        match self.diff {
+            None => "This directory is in no git repository, so no diff can be shown.".into(),
+            Some(diff) if diff.trim().is_empty() => "Nothing has changed yet.".into(),
+            Some(diff) => fenced("diff", &shortened(diff)),
         }
     }
 }

@@ -178,7 +178,6 @@ impl Outage {
     }
 }
 
-/// The first line of a text that a pattern matches.
 fn line_of<'a>(text: &'a str, pattern: &str) -> Option<&'a str> {
     let pattern = Pattern::compile(pattern).ok()?;
     text.lines().find(|line| pattern.is_match(line))

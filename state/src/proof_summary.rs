@@ -122,15 +122,9 @@ pub fn in_force(gates: &Gates) -> Vec<String> {
 
 /// The finding with the name of its layer, if the finding alone would not be understood.
 fn named(proof: &Proof) -> String {
-    let word = match proof.layer {
-        Layer::Inventory => "inventory: ",
-        Layer::Canary => "canary: ",
-        Layer::CleanRoom => "clean room: ",
-        Layer::RedReplay => "red replay: ",
-        Layer::HeldOut => "held-out check: ",
-        Layer::Programs | Layer::Survivors | Layer::Other => "",
-    };
-    format!("{word}{}", proof.remark())
+    let requested = REQUESTABLE.into_iter().find(|(layer, ..)| *layer == proof.layer).map(|row| row.1);
+    let word = requested.or((proof.layer == Layer::Inventory).then_some("inventory"));
+    word.map_or_else(|| proof.remark(), |word| format!("{word}: {}", proof.remark()))
 }
 
 #[cfg(test)]

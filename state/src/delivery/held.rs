@@ -141,7 +141,6 @@ fn is_spinner(c: char) -> bool {
     matches!(c, '\u{2800}'..='\u{28ff}' | '·' | '✢' | '✳' | '✶' | '✻' | '✽' | '*' | '|' | '/' | '-' | '\\')
 }
 
-/// Returns the text after the input mark of a row.
 fn after_mark(row: &str) -> Option<&str> {
     ["❯", "›", ">>>", ">", "$"].iter().find_map(|mark| {
         let rest = row.strip_prefix(mark)?;

@@ -14,7 +14,6 @@ pub struct Ended {
     pub reason: String,
 }
 
-/// The kind of end: why swarm ended the run, or how its agent exited by itself.
 pub(super) fn kind(why: Option<Why>, exit: Exit) -> IterationExit {
     match why {
         Some(Why::Inactivity) => IterationExit::Inactivity,

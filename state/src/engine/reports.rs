@@ -58,7 +58,7 @@ impl Worker {
         match &mut self.phase {
             Phase::Spawning { .. } => self.up(now),
             // Whether the prompt went in is not known; the person may be at the pane.
-            Phase::Prompting { .. } if self.hold.is_some() => {
+            Phase::Prompting { .. } if !self.hold.is_none() => {
                 self.seen_alive();
                 self.prompt_blocked(None, now)
             }

@@ -91,7 +91,6 @@ test("swarm canary {id}", () => {
     ),
 ];
 
-/// The canary of a runner.
 pub(super) fn of(runner: &str) -> Option<CanaryTemplate> {
     let runner = if runner == "nextest" { "cargo" } else { runner };
     let (_, dir, file, text) = CANARIES.into_iter().find(|(name, ..)| *name == runner)?;

@@ -87,7 +87,6 @@ impl TaskList {
     }
 }
 
-/// The text of a quoted string in dot.
 fn dot_text(text: &str) -> String {
     one_line(text).replace('\\', "\\\\").replace('"', "\\\"")
 }

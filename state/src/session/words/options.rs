@@ -113,7 +113,6 @@ pub(super) fn is_signed(text: &str) -> bool {
     text.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// The option that a word is nearly.
 fn nearest(word: &str, names: &[Name]) -> Option<Name> {
     let bare = word.trim_start_matches(DASHES);
     if bare.len() == word.len() {
