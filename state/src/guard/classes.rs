@@ -129,7 +129,6 @@ pub const CLASSES: [GuardClass; 24] = [
             "gcloud auth print-access-token",
         ],
         judge: files::reads_credentials,
-        ..NO_CLASS
     },
     GuardClass {
         name: "sending files to another host",
