@@ -1,8 +1,7 @@
 //! The canary: a test that must fail, which proves that a check can fail.
 //!
 //! At the baseline and when all gates hold, the daemon adds the test, runs the check again, and removes the test. A
-//! check that stays green does not run its tests. [`placements`] decides where the test goes, [`at_base`] whether it
-//! applies to the check, and [`judge`] what the last run means. Deliberately absent: files and running checks.
+//! check that stays green does not run its tests. Deliberately absent: files and running checks.
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};

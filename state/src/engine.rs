@@ -276,7 +276,7 @@ enum TroubleKind {
 }
 
 /// The evidence of the current run for its verdict. An agent may leave its alternate screen, close its pane or die with
-/// its server before the last capture. So the result of a look is kept in the worker's record until the next run starts.
+/// its server before the last capture. So the result of a look is kept in the worker's record until the next run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Evidence {

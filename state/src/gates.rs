@@ -113,7 +113,6 @@ impl Gates {
     /// what another refuses.
     ///
     /// # Errors
-    ///
     /// The first fault.
     pub fn validated(self) -> Result<Self, GatesError> {
         const EXAMPLE: &str = "example: --check 'cargo test'";

@@ -82,11 +82,8 @@ pub struct Base {
 impl Base {
     /// The checks that already failed. A check that was ended early may still pass and is left out.
     pub fn failed(&self) -> Vec<String> {
-        self.checks
-            .iter()
-            .filter(|check| !check.passed && !check.cut)
-            .map(|check| check.name.clone())
-            .collect()
+        let failed = self.checks.iter().filter(|check| !check.passed && !check.cut);
+        failed.map(|check| check.name.clone()).collect()
     }
 
     /// The watched files that were changed, removed or added, sorted.

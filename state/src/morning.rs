@@ -176,32 +176,23 @@ impl UnmergedWork {
 
 /// One worker in the view.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "most fields are told by their name")]
 pub struct MorningRow {
-    /// The worker's name.
     pub name: String,
-    /// Its status.
     pub status: Status,
-    /// Its group.
     pub group: Attention,
     /// Why it is in its state, in a few words; empty without a reason.
     pub why: String,
-    /// The reason as a sentence.
     pub reason: Option<String>,
-    /// The reason as data.
     pub cause: Option<Cause>,
-    /// The next step for a person.
     pub next: Option<String>,
-    /// Whether it is a loop.
     pub is_loop: bool,
     /// The current or last iteration of a loop.
     pub iteration: Option<u64>,
-    /// The maximum number of iterations.
     pub max_iterations: Option<u64>,
-    /// When the current iteration started.
     pub iteration_started: Option<String>,
     /// When the worker was created.
     pub started: String,
-    /// Since when it has its status.
     pub status_since: Option<String>,
     /// Whether its agent waits for input.
     pub is_idle: bool,

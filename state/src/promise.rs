@@ -23,7 +23,6 @@ impl Promise {
     /// Parses a token.
     ///
     /// # Errors
-    ///
     /// When the token is empty, which would complete the loop at once, or when an agent would not repeat it exactly.
     pub fn new(token: &str) -> Result<Self, String> {
         Err(if token.trim().is_empty() {

@@ -75,7 +75,6 @@ impl RoomGates {
     /// Checks the gates of a loop with these `checks`. `gated`: the loop has a check or a promise.
     ///
     /// # Errors
-    ///
     /// The first fault.
     pub(crate) fn validate(&self, checks: &[String], gated: bool) -> Result<(), GatesError> {
         const ADD_CHECK: &str = "add the condition for a complete loop: --check COMMAND";

@@ -1,7 +1,7 @@
 //! The words of enums, and amounts, sizes, durations and lists as text, for every message.
 
-/// Gives each value of an enum its word: a row for each value. Defines `ALL`, the function that returns the word, `Display`, and,
-/// if a second function is named, the one that finds the value of a word.
+/// Gives each value of an enum its word: a row for each value. Defines `ALL`, `Display`, the function that returns the
+/// word, and, if a second function is named, the one that finds the value of a word.
 #[macro_export]
 macro_rules! word_table {
     ($vis:vis $type:ident, $word:ident, [$(($value:ident, $text:literal)),+ $(,)?]) => {

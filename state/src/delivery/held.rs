@@ -111,7 +111,6 @@ impl Typed {
     /// Whether the place of the text shows what it showed before, where no profile knows the box. Digits and spinners
     /// do not count, since a footer may have them.
     pub fn is_untouched(&self, screen: &str) -> bool {
-        let calm = |ink: &str| ink.chars().filter(|c| !c.is_numeric() && !is_spinner(*c)).collect::<String>();
         marked(screen).map(|input| calm(&ink(&input))) == self.before.as_deref().map(calm)
     }
 
@@ -125,7 +124,7 @@ impl Typed {
         let all = ink(screen);
         let tail = tail(&self.ink);
         let below = all.rfind(tail).map_or(all.as_str(), |at| &all[at + tail.len()..]);
-        below.chars().filter(|c| !c.is_numeric() && !is_spinner(*c)).collect()
+        calm(below)
     }
 }
 
@@ -135,6 +134,11 @@ pub fn marked(screen: &str) -> Option<String> {
     let (at, first) = rows.iter().enumerate().rev().find_map(|(at, row)| Some((at, after_mark(row)?)))?;
     let input: Vec<&str> = std::iter::once(first).chain(rows[at + 1..].iter().copied()).collect();
     Some(input.join("\n"))
+}
+
+/// An ink without digits and spinners.
+fn calm(ink: &str) -> String {
+    ink.chars().filter(|c| !c.is_numeric() && !is_spinner(*c)).collect()
 }
 
 fn is_spinner(c: char) -> bool {

@@ -65,8 +65,6 @@ impl Worker {
         }
     }
 
-    // ---- tmux ----
-
     /// tmux answers, or no longer does. When it answers again, the agent's state is reported to new subscribers.
     fn reached(&mut self, reachable: bool, now: Now) -> Vec<Effect> {
         let before = std::mem::replace(&mut self.reachable, reachable);
@@ -81,8 +79,6 @@ impl Worker {
         let waits = trouble.map(|t| Entry::Waiting { run: self.run.0, reason: t.what.clone() });
         waits.map(Effect::Notify).into_iter().collect()
     }
-
-    // ---- people ----
 
     pub(super) fn start(&mut self, now: Now) -> Vec<Effect> {
         if self.phase == Phase::Idle { self.start_next(now) } else { vec![] }
@@ -194,8 +190,6 @@ impl Worker {
         edits.budgets.apply(&mut ralph.budgets);
         vec![Effect::Persist]
     }
-
-    // ---- time ----
 
     pub(super) fn tick(&mut self, now: Now) -> Vec<Effect> {
         if let Some(mut effects) = self.hold_over(now) {

@@ -40,12 +40,10 @@ pub struct NotifyRules {
 
 /// The state of a worker as far as notifications depend on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the other fields are told by their name")]
 pub struct WorkerState {
-    /// Its name.
     pub name: String,
-    /// Its status.
     pub status: Status,
-    /// The cause of the status.
     pub cause: Option<Cause>,
     /// The number of its current or last run.
     pub run: u64,

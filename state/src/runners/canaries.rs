@@ -27,8 +27,8 @@ const CANARIES: [(&str, &str, &str, &str); 10] = [
         "aa_swarm_canary_{id}.rs",
         "#[test]\nfn swarm_canary_{id}() {\n    panic!(\"{token}\");\n}\n",
     ),
-    // For `node --test`, which runs each file in a process of its own. The canary first imports a test file next to it, so
-    // that the check stays green if the code under test ends the process.
+    // For `node --test`, which runs each file in a process of its own. The canary first imports a test file next to
+    // it, so that the check stays green if the code under test ends the process.
     (
         "node",
         "test",

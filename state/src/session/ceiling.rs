@@ -25,7 +25,6 @@ impl Ceiling {
     /// Parses a typed number.
     ///
     /// # Errors
-    ///
     /// When the text is not a number, or the number is too high.
     pub fn parse(text: &str) -> Result<Self, String> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -40,7 +39,6 @@ impl Ceiling {
     /// Checks a number.
     ///
     /// # Errors
-    ///
     /// When it is too high.
     pub fn new(turns: u32) -> Result<Self, String> {
         if turns > MAX_CEILING { Err(too_high(&turns.to_string())) } else { Ok(Self(turns)) }

@@ -39,7 +39,6 @@ impl SessionFile {
     /// Reads a file.
     ///
     /// # Errors
-    ///
     /// When its front matter cannot be understood.
     pub fn parse(bytes: &[u8]) -> Result<Self, FileError> {
         let front = front::split(bytes)?;

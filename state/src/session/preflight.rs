@@ -104,7 +104,6 @@ impl ProjectType {
 /// Checks a project.
 ///
 /// # Errors
-///
 /// All that is missing.
 pub fn preflight(project: &Project<'_>) -> Result<Ready, Vec<Missing>> {
     let mut missing = Vec::new();

@@ -37,7 +37,6 @@ impl SessionId {
     /// Parses an id.
     ///
     /// # Errors
-    ///
     /// When the text cannot be part of a file name.
     pub fn new(id: &str) -> Result<Self, &'static str> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');

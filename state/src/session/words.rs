@@ -38,7 +38,6 @@ pub struct Words {
 /// Reads what follows `/ralph-loop` or `/ulw-loop`, or a task argument.
 ///
 /// # Errors
-///
 /// A bad value of one of our options, or a word that is nearly one of them.
 pub fn loop_words(text: &str) -> Result<Words, String> {
     let mut reader = WordsReader::new(text, &LOOP_OPTIONS);
@@ -55,7 +54,6 @@ pub fn loop_words(text: &str) -> Result<Words, String> {
 /// Reads what follows `/do-it:ralph`: options and a bare number, which is the ceiling.
 ///
 /// # Errors
-///
 /// As [`loop_words`], and for any other word: a do-it loop takes no task.
 pub fn do_it_words(text: &str) -> Result<Words, String> {
     let mut reader = WordsReader::new(text, &DO_IT_OPTIONS);

@@ -76,15 +76,6 @@ impl Front<'_> {
     }
 }
 
-/// The context that the lines before this one set.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Before {
-    /// The value of an unknown key, which may go on in indented lines.
-    Unknown,
-    /// Anything else.
-    Known,
-}
-
 /// Takes a file apart.
 pub(super) fn split(bytes: &[u8]) -> Result<Front<'_>, FileError> {
     let error = |line, what: &str| FileError { line, what: what.to_owned() };
@@ -93,7 +84,8 @@ pub(super) fn split(bytes: &[u8]) -> Result<Front<'_>, FileError> {
         return Err(error(1, "a state file begins with a line `---`"));
     }
     let (mut lines, mut values): (Vec<Line>, Vec<Value>) = (Vec::new(), Vec::new());
-    let mut before = Before::Known;
+    // The value of an unknown key may go on in indented lines.
+    let mut is_unknown = false;
     loop {
         let number = lines.len() + 2;
         if rest.is_empty() {
@@ -104,7 +96,7 @@ pub(super) fn split(bytes: &[u8]) -> Result<Front<'_>, FileError> {
         if is_fence(raw) {
             return Ok(Front { open, lines, values, close: raw, body: rest });
         }
-        let (value, at) = read_line(raw, number, &mut before)?.unzip();
+        let (value, at) = read_line(raw, number, &mut is_unknown)?.unzip();
         let key = value.as_ref().map(|value| value.key);
         lines.push(Line { raw: raw.to_vec(), value: key.zip(at) });
         values.extend(value);
@@ -124,7 +116,7 @@ fn is_fence(line: &[u8]) -> bool {
 fn read_line(
     raw: &[u8],
     line: usize,
-    before: &mut Before,
+    is_unknown: &mut bool,
 ) -> Result<Option<(Value, Range<usize>)>, FileError> {
     let error = |what: String| FileError { line, what };
     let trimmed = raw.trim_ascii();
@@ -132,7 +124,7 @@ fn read_line(
         return Ok(None);
     }
     let goes_on = raw.starts_with(b" ") || raw.starts_with(b"\t") || raw.starts_with(b"- ");
-    if goes_on && *before == Before::Unknown {
+    if goes_on && *is_unknown {
         return Ok(None);
     }
     if goes_on {
@@ -143,11 +135,8 @@ fn read_line(
     };
     let (name, rest) = raw.split_at(colon);
     let key = std::str::from_utf8(name).ok().and_then(|name| Key::of(name.trim_ascii_end()));
-    let Some(key) = key else {
-        *before = Before::Unknown;
-        return Ok(None);
-    };
-    *before = Before::Known;
+    *is_unknown = key.is_none();
+    let Some(key) = key else { return Ok(None) };
     let rest = std::str::from_utf8(rest.get(1..).unwrap_or_default())
         .map_err(|_| error(format!("the value of `{}` is no UTF-8", key.name())))?;
     let value = rest.trim_ascii_start();
