@@ -82,7 +82,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// The error for gates that are not valid.
     pub(crate) fn of_gates(fault: GatesError) -> Self {
-        Self::usage(fault.to_string()).hint(fault.hint())
+        Self::usage(fault.to_string()).hint(fault.hint)
     }
 
     /// Makes an error.

@@ -11,7 +11,7 @@ use chrono::Local;
 use sha2::{Digest, Sha256};
 pub(crate) use swarm_state::tasks::gate::{PRD_FILE, TASKS_FILE};
 use swarm_state::tasks::marker::{MARKER_FILE, RalphMarker};
-use swarm_state::template::tasks::{PRD, PROGRESS, TASKS_PROMPT, TemplateValues, fill, tasks_file};
+use swarm_state::template::tasks::{PRD, PROGRESS, TASKS_PROMPT, fill, tasks_file};
 
 use crate::error::{Error, ErrorCode, Result, failed};
 use crate::files;
@@ -171,11 +171,7 @@ impl TaskDir {
         if file == TASKS_FILE {
             return tasks_file(&project_name, branch);
         }
-        let values = TemplateValues {
-            project_name: Some(project_name),
-            date: Some(today()),
-            ..TemplateValues::default()
-        };
+        let values = [("PROJECT_NAME", project_name), ("DATE", today())];
         match file {
             PRD_FILE => fill(PRD, &values),
             PROGRESS_FILE => fill(PROGRESS, &values),

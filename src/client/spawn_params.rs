@@ -10,16 +10,16 @@ use std::time::Duration;
 use swarm_state::budget::{Budgets, MAX_FAILURES};
 use swarm_state::caps::Caps;
 use swarm_state::docker::DockerNeeds;
-use swarm_state::gates::Gates;
+use swarm_state::gates::{Gates, GatesError};
 use swarm_state::model::RestartSpec;
 use swarm_state::pattern::Pattern;
 use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
-use swarm_state::rooms::{RoomError, RoomGates};
+use swarm_state::rooms::RoomGates;
 use swarm_state::sandbox::SandboxKind;
 use swarm_state::spec::{LoopSpec, Prompt, WorktreeSpec};
 use swarm_state::tasks::gate::TaskGate;
-use swarm_state::test_gates::{OwnCanary, ReportFile, TestGates, TestGatesError};
+use swarm_state::test_gates::{OwnCanary, ReportFile, TestGates};
 
 use super::call::request_name;
 use super::connect::SLOW_TIMEOUT;
@@ -278,7 +278,7 @@ pub(super) fn gates(args: &GateArgs, tasks: Option<TaskGate>) -> Result<Gates> {
         rooms: rooms(&args.rooms)?,
         protect_tests: args.protect_tests,
         runners: vec![],
-        tests: test_gates(args).map_err(|fault| Error::of_gates(fault.into()))?,
+        tests: test_gates(args).map_err(Error::of_gates)?,
         tasks,
     };
     gates.validated().map_err(Error::of_gates)
@@ -286,7 +286,7 @@ pub(super) fn gates(args: &GateArgs, tasks: Option<TaskGate>) -> Result<Gates> {
 
 fn rooms(args: &RoomArgs) -> Result<RoomGates> {
     if args.final_tries.is_some() && args.final_check.is_empty() {
-        return Err(Error::of_gates(RoomError::TriesAlone.into()));
+        return Err(Error::of_gates(RoomGates::tries_alone()));
     }
     let usual = RoomGates::default();
     Ok(RoomGates {
@@ -299,7 +299,7 @@ fn rooms(args: &RoomArgs) -> Result<RoomGates> {
     })
 }
 
-fn test_gates(args: &GateArgs) -> Result<TestGates, TestGatesError> {
+fn test_gates(args: &GateArgs) -> Result<TestGates, GatesError> {
     Ok(TestGates {
         no_canary: args.no_canary,
         canaries: args.canary.iter().map(|text| OwnCanary::parse(text)).collect::<Result<_, _>>()?,

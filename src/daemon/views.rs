@@ -214,11 +214,11 @@ pub(crate) fn unsaved<'a>(slots: impl Iterator<Item = &'a Slot>) -> Option<Strin
 
 fn restart(slot: &Slot) -> Option<RestartView> {
     let restarts = slot.engine.restarts()?;
-    let spec = restarts.spec();
+    let spec = restarts.spec;
     Some(RestartView {
         when: spec.when,
         max_restarts: spec.max_restarts,
-        failures: restarts.failures(),
+        failures: restarts.failures,
         next: restarts.next_at().map(|at| at.to_rfc3339()),
     })
 }

@@ -1,6 +1,6 @@
 //! Builds an iteration's contract from the loop's folder and git.
 
-use swarm_state::contract::{Changes, Contract, Failed};
+use swarm_state::contract::{Contract, Failed};
 use swarm_state::gates::{CheckResult, Verdict};
 use swarm_state::ledger::Base;
 use swarm_state::proof::{Layer, Proof};
@@ -42,7 +42,7 @@ impl LoopRun {
             tests: self.gates.protect_tests,
             rooms: &self.gates.rooms,
             promise: self.gates.promise.as_ref(),
-            changes: diff.as_deref().map_or(Changes::NoRepository, Changes::Diff),
+            diff: diff.as_deref(),
             failed: &failed,
             failed_at_base: &base.failed(),
             excused: &self.gates.excused(base.failed()),

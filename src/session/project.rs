@@ -88,7 +88,7 @@ pub fn prepare(
     }
     // The next run compares its branch with this one. Without it, the next run archives nothing.
     let _ = sessions.keep_last_branch(root, &ready.branch_name);
-    let body = substitute(&contract, &ready.values(&root.to_string_lossy()));
+    let body = substitute(&contract, &ready, &root.to_string_lossy());
     let state = SessionLoop::do_it(request.session.clone(), &ready, body);
     let state = SessionLoop { started_at: Some(now), ..state };
     let pinned = words.contract.as_ref().map(|file| paths::pin(&root.join(file)));

@@ -1,8 +1,7 @@
 //! The canary: a test that must fail, which proves that a check can fail.
 //!
 //! At the baseline and when all gates hold, the daemon adds the test, runs the check again, and removes the test. A
-//! check that stays green does not run its tests. [`placements`] decides where the test goes, [`at_base`] whether it
-//! applies to the check, and [`judge`] what the last run means. Deliberately absent: files and running checks.
+//! check that stays green does not run its tests. Deliberately absent: files and running checks.
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
@@ -11,6 +10,7 @@ use crate::gates::{CheckResult, Gates};
 use crate::inventory::TestCounts;
 use crate::proof::{Layer, Proof, ProofOutcome};
 use crate::runners::{CanaryTemplate, RunnerUse, SummaryFormat};
+use crate::words::unique;
 
 #[cfg(test)]
 mod tests;
@@ -102,14 +102,9 @@ pub fn placements(
         let ends_right = format!("{}/", template.dir);
         dirs.retain(|dir| dir.ends_with(&ends_right));
     }
-    let mut unique: Vec<String> = vec![];
-    for dir in dirs {
-        if !unique.contains(&dir) {
-            unique.push(dir);
-        }
-    }
-    unique.truncate(MAX_PLACEMENTS);
-    unique
+    let mut dirs = unique(dirs);
+    dirs.truncate(MAX_PLACEMENTS);
+    dirs
 }
 
 /// The values of an option: `-p a`, `-pa` is not known, `--package=a`.

@@ -148,13 +148,13 @@ impl Cause {
             Self::Paused { .. } => "pauses after this iteration".to_owned(),
             Self::Outage { outage, .. } if outage.needs_person() => "not logged in".to_owned(),
             Self::Outage { outage, until: Some(until), .. } => {
-                format!("{} until {:02}:{:02}", outage.word(), until.hour(), until.minute())
+                format!("{} until {}", outage.word(), clock_time(until))
             }
             Self::Outage { outage, retry_seconds, .. } => {
                 format!("{}, next try within {}", outage.word(), duration(*retry_seconds, " "))
             }
             Self::Quota { window, used, until, .. } => {
-                format!("until {:02}:{:02}: {used} % of {window}", until.hour(), until.minute())
+                format!("until {}: {used} % of {window}", clock_time(until))
             }
             Self::Backoff { failure, failures, max_failures, .. } => {
                 let why = failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -188,19 +188,13 @@ impl Cause {
                 format!("needs you: {message} (swarm retries within {})", duration(*retry_seconds, " "))
             }
             Self::Outage { message, until: Some(until), .. } => {
-                let (day, hour, minute) = (until.date_naive(), until.hour(), until.minute());
-                // The reader may be in another time zone.
-                format!("{message} (goes on by itself at {day} {hour:02}:{minute:02} {})", until.offset())
+                format!("{message} (goes on by itself at {})", full_time(until))
             }
             Self::Outage { message, retry_seconds, .. } => {
                 format!("{message} (goes on by itself within {})", duration(*retry_seconds, " "))
             }
             Self::Quota { account, window, used, until } => {
-                let (day, hour, minute) = (until.date_naive(), until.hour(), until.minute());
-                format!(
-                    "parked until {day} {hour:02}:{minute:02} {}: {account} used {used} % of its {window}",
-                    until.offset()
-                )
+                format!("parked until {}: {account} used {used} % of its {window}", full_time(until))
             }
             Self::Backoff { retry_seconds, failure, .. } => {
                 let why = failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -224,6 +218,11 @@ impl Cause {
 
 fn clock_time(at: &DateTime<FixedOffset>) -> String {
     format!("{:02}:{:02}", at.hour(), at.minute())
+}
+
+/// With the day and the offset: the reader may be in another time zone.
+fn full_time(at: &DateTime<FixedOffset>) -> String {
+    format!("{} {} {}", at.date_naive(), clock_time(at), at.offset())
 }
 
 /// Reads a cause from the wire; `None` for one that only a later swarm knows.

@@ -23,15 +23,6 @@ use crate::rooms::RoomGates;
 /// Maximum length of a failed check's output in the next contract, characters; the end is kept.
 pub const MAX_OUTPUT_CHARS: usize = 2_000;
 
-/// The changes since the loop began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Changes<'a> {
-    /// The directory is in no git repository.
-    NoRepository,
-    /// The whole diff; empty when nothing changed.
-    Diff(&'a str),
-}
-
 /// A check that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed<'a> {
@@ -62,8 +53,8 @@ pub struct Contract<'a> {
     pub rooms: &'a RoomGates,
     /// The promise that the agent must print when it is done.
     pub promise: Option<&'a Promise>,
-    /// The changes so far.
-    pub changes: Changes<'a>,
+    /// The whole diff since the loop began; empty when nothing changed. `None` outside of a repository.
+    pub diff: Option<&'a str>,
     /// The checks that failed at the end of the iteration before, or at the base for the first.
     pub failed: &'a [Failed<'a>],
     /// Checks that failed before any agent worked.
@@ -84,7 +75,7 @@ impl Contract<'_> {
         section(&mut text, "Rules", &self.rules());
         section(&mut text, "Changes since the start", &self.changes_text());
         if !self.failed.is_empty() {
-            section(&mut text, "Checks that failed", &self.failed_text());
+            section(&mut text, "Checks that failed", &failed_text(self.failed));
         }
         if !self.remarks.is_empty() {
             section(&mut text, "Why the last iteration did not count as done", &bullets(self.remarks));
@@ -102,9 +93,9 @@ impl Contract<'_> {
         );
         let mut listed = |head: &str, list: &[String], wanted: &dyn Fn(&String) -> bool| {
             if list.iter().any(wanted) {
-                line(&mut rules, format_args!("- {head}:"));
+                rules += &format!("- {head}:\n");
                 let commands = list.iter().filter(|check| wanted(check));
-                commands.for_each(|check| line(&mut rules, format_args!("  - `{check}`")));
+                commands.for_each(|check| rules += &format!("  - `{check}`\n"));
             }
         };
         let binds = |check: &String| !self.excused.contains(check);
@@ -116,7 +107,7 @@ impl Contract<'_> {
         listed(excused, self.checks, &|check| !binds(check));
         if !self.protected.is_empty() {
             rules.push_str("- These files must stay as they are; as long as one of them is changed, nothing counts as done:\n");
-            self.protected.iter().for_each(|file| line(&mut rules, format_args!("  - `{file}`")));
+            self.protected.iter().for_each(|file| rules += &format!("  - `{file}`\n"));
         }
         if !self.configured.is_empty() {
             let runners = self.configured.join(", ");
@@ -125,23 +116,17 @@ impl Contract<'_> {
             } else {
                 ""
             };
-            line(
-                &mut rules,
-                format_args!(
-                    "- The configuration of {runners} and the programs that these commands start must stay as they are{tests}; as long as one of them is changed, nothing counts as done. You may add tests."
-                ),
+            rules += &format!(
+                "- The configuration of {runners} and the programs that these commands start must stay as they are{tests}; as long as one of them is changed, nothing counts as done. You may add tests.\n"
             );
         }
         self.add_room_rules(&mut rules);
         if let Some(promise) = self.promise {
             let marker = promise.marker();
-            line(
-                &mut rules,
-                format_args!(
-                    "- Only when the task is wholly done, say exactly this, on a line of its own and with nothing else inside the tag: {marker}"
-                ),
+            rules += &format!(
+                "- Only when the task is wholly done, say exactly this, on a line of its own and with nothing else inside the tag: {marker}\n\
+                 - As long as it is not done, do not say it: it is checked, and a promise without work does not count.\n"
             );
-            rules.push_str("- As long as it is not done, do not say it: it is checked, and a promise without work does not count.\n");
         }
         rules
     }
@@ -154,42 +139,31 @@ impl Contract<'_> {
             } else {
                 format!(", after running `{}` there", setup.join("` and `"))
             };
-            line(
-                rules,
-                format_args!(
-                    "- The commands are run once more in a fresh checkout of your work{after}, and must exit with 0 there too. It has the files that git does not ignore, also new ones that you did not commit. Do not rely on ignored files, on programs that you installed, or on the path of this directory."
-                ),
+            *rules += &format!(
+                "- The commands are run once more in a fresh checkout of your work{after}, and must exit with 0 there too. It has the files that git does not ignore, also new ones that you did not commit. Do not rely on ignored files, on programs that you installed, or on the path of this directory.\n"
             );
         }
         if !fix.is_empty() {
-            line(
-                rules,
-                format_args!(
-                    "- Make the commands pass by a change in these files: `{}`. With the old versions of these files, the commands must fail again; if they pass then, nothing counts as done.",
-                    fix.join("`, `")
-                ),
+            *rules += &format!(
+                "- Make the commands pass by a change in these files: `{}`. With the old versions of these files, the commands must fail again; if they pass then, nothing counts as done.\n",
+                fix.join("`, `")
             );
         }
     }
 
     fn changes_text(&self) -> String {
-        match self.changes {
-            Changes::NoRepository => {
-                "This directory is in no git repository, so no diff can be shown.".into()
-            }
-            Changes::Diff(diff) if diff.trim().is_empty() => "Nothing has changed yet.".into(),
-            Changes::Diff(diff) => fenced("diff", &shortened(diff)),
+        match self.diff {
+            None => "This directory is in no git repository, so no diff can be shown.".into(),
+            Some(diff) if diff.trim().is_empty() => "Nothing has changed yet.".into(),
+            Some(diff) => fenced("diff", &shortened(diff)),
         }
     }
+}
 
-    fn failed_text(&self) -> String {
-        let mut text = String::new();
-        for failed in self.failed {
-            line(&mut text, format_args!("`{}`:", failed.check));
-            line(&mut text, format_args!("{}", fenced("", last_characters(failed.output, MAX_OUTPUT_CHARS))));
-        }
-        text
-    }
+/// The checks that failed, with the ends of their outputs.
+fn failed_text(checks: &[Failed<'_>]) -> String {
+    let output = |failed: &Failed<'_>| fenced("", last_characters(failed.output, MAX_OUTPUT_CHARS));
+    checks.iter().map(|failed| format!("`{}`:\n{}\n", failed.check, output(failed))).collect()
 }
 
 /// The last `count` characters.
@@ -202,16 +176,11 @@ fn section(text: &mut String, title: &str, body: &str) {
     if !text.is_empty() {
         text.push('\n');
     }
-    line(text, format_args!("# {title}\n\n{}", body.trim_end_matches('\n')));
+    *text += &format!("# {title}\n\n{}\n", body.trim_end_matches('\n'));
 }
 
 fn bullets(lines: &[String]) -> String {
     lines.iter().map(|line| format!("- {line}\n")).collect()
-}
-
-fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
-    *text += &line.to_string();
-    text.push('\n');
 }
 
 /// A fence longer than any in the text, so that the text cannot close it.

@@ -11,6 +11,7 @@ use crate::network::AllowedHost;
 use crate::profiles::Profile;
 use crate::rooms::RoomGates;
 use crate::sandbox::SandboxNet;
+use crate::words::words;
 
 /// The home directory of the agent in each template.
 const AGENT_HOME: &str = "/home/agent";
@@ -61,10 +62,6 @@ impl Workspace {
 pub fn sandbox_name(project: &Path) -> String {
     let legal = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
     format!("ralph-{}", project.to_string_lossy().chars().map(legal).collect::<String>())
-}
-
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 /// The call that lists the sandboxes. It fails if Docker Sandbox cannot be used.

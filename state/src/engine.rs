@@ -26,7 +26,6 @@ mod constructors;
 mod context_limit;
 mod ended;
 mod events;
-mod evidence;
 mod follow_up;
 mod hold;
 mod hook_signals;
@@ -53,7 +52,6 @@ use serde::{Deserialize, Serialize};
 pub use clock::{AwakeClock, ClockJump};
 pub use ended::Ended;
 pub use events::{Effect, Event, SpawnError};
-pub use evidence::Evidence;
 pub use hold::{Presence, RELEASE_DELAY};
 pub use hook_signals::HookSignal;
 pub use phase::{Phase, Why};
@@ -277,6 +275,15 @@ enum TroubleKind {
     Asked,
 }
 
+/// The evidence of the current run for its verdict. An agent may leave its alternate screen, close its pane or die with
+/// its server before the last capture. So the result of a look is kept in the worker's record until the next run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Evidence {
+    /// New output matched the done pattern.
+    pub done: bool,
+}
+
 impl Worker {
     /// Its phase.
     pub fn phase(&self) -> &Phase {
@@ -296,6 +303,11 @@ impl Worker {
     /// Its loop, if it is one.
     pub fn ralph(&self) -> Option<&Loop> {
         self.ralph.as_ref()
+    }
+
+    /// The evidence of the current or last run.
+    pub fn evidence(&self) -> Evidence {
+        self.evidence
     }
 
     /// How the last run ended; `None` while one lives or when there was none.

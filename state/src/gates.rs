@@ -12,12 +12,16 @@ use crate::notice::named;
 use crate::outage::Outage;
 use crate::promise::{Claim, OnNoWork, Promise, Source};
 use crate::proof::{Proof, ProofOutcome};
-use crate::rooms::{RoomError, RoomGates};
+use crate::rooms::RoomGates;
 use crate::runners::Runner;
 use crate::tasks::gate::{TaskGate, TaskVerdict};
-use crate::test_gates::{TestGates, TestGatesError};
+use crate::test_gates::TestGates;
 
 pub use crate::check_result::{CheckResult, TIME_OVER};
+pub use error::GatesError;
+use error::OMIT_ONE;
+
+pub(crate) mod error;
 
 #[cfg(test)]
 mod tests;
@@ -104,81 +108,48 @@ impl Default for Gates {
     }
 }
 
-/// Why gates are not valid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GatesError {
-    /// A check without a command.
-    #[error("a check cannot be empty")]
-    EmptyCheck,
-    /// A check that no shell could be started with.
-    #[error("a check cannot contain a NUL byte")]
-    NulByte,
-    /// Checks without time, or without a process.
-    #[error("--check-timeout and --check-jobs must be at least 1")]
-    ZeroLimit,
-    /// Protected files, although no gate could fail because of them.
-    #[error("--protect has no effect without a --check or a --promise")]
-    NothingToProtect,
-    /// The same check twice. Results are stored by command.
-    #[error("the same --check is given twice")]
-    SameCheckTwice,
-    /// Options that contradict each other.
-    #[error("--protect-tests cannot be used with --allow-changed-checks")]
-    ProtectedAndAllowed,
-    /// A fault of the gates that are tested outside of the agent's tree.
-    #[error(transparent)]
-    Rooms(#[from] RoomError),
-    /// Protected tests without a check, which would run them.
-    #[error("--protect-tests has no effect without a --check that runs the tests")]
-    NoTests,
-    /// A fault of the options for tests.
-    #[error(transparent)]
-    Tests(#[from] TestGatesError),
-}
-
-impl GatesError {
-    /// The next step for the user.
-    pub fn hint(self) -> &'static str {
-        match self {
-            Self::EmptyCheck | Self::NulByte => "example: --check 'cargo test'",
-            Self::SameCheckTwice | Self::ProtectedAndAllowed => "omit one of the two",
-            Self::ZeroLimit => "omit the option to use its default",
-            Self::NoTests => "add the check that runs the tests, or protect files: --protect GLOB",
-            Self::NothingToProtect => "add the condition for a complete loop: --check COMMAND",
-            Self::Rooms(fault) => fault.hint(),
-            Self::Tests(fault) => fault.hint(),
-        }
-    }
-}
-
 impl Gates {
     /// Returns the gates if they are valid. The client, the daemon and the library all call this, so that none accepts
     /// what another refuses.
     ///
     /// # Errors
-    ///
-    /// The first fault, in the order of [`GatesError`].
+    /// The first fault.
     pub fn validated(self) -> Result<Self, GatesError> {
+        const EXAMPLE: &str = "example: --check 'cargo test'";
         let has = |fault: fn(&str) -> bool| self.checks.iter().any(|check| fault(check));
-        if has(|check| check.trim().is_empty()) {
-            Err(GatesError::EmptyCheck)
-        } else if has(|check| check.contains('\0')) {
-            Err(GatesError::NulByte)
-        } else if has_twice(self.checks.iter().map(|check| check.trim())) {
-            Err(GatesError::SameCheckTwice)
-        } else if self.check_timeout == 0 || self.check_jobs == 0 {
-            Err(GatesError::ZeroLimit)
-        } else if self.is_empty() && !self.protect.is_empty() {
-            Err(GatesError::NothingToProtect)
-        } else if self.checks.is_empty() && self.protect_tests {
-            Err(GatesError::NoTests)
-        } else if self.protect_tests && self.allow_changed_checks {
-            Err(GatesError::ProtectedAndAllowed)
-        } else {
-            self.rooms.validate(&self.checks, !self.is_empty())?;
-            self.tests.validate(!self.checks.is_empty())?;
-            Ok(self)
-        }
+        GatesError::first([
+            (has(|check| check.trim().is_empty()), "a check cannot be empty", EXAMPLE),
+            (has(|check| check.contains('\0')), "a check cannot contain a NUL byte", EXAMPLE),
+            (
+                // Results are stored by command.
+                has_twice(self.checks.iter().map(|check| check.trim())),
+                "the same --check is given twice",
+                OMIT_ONE,
+            ),
+            (
+                self.check_timeout == 0 || self.check_jobs == 0,
+                "--check-timeout and --check-jobs must be at least 1",
+                "omit the option to use its default",
+            ),
+            (
+                self.is_empty() && !self.protect.is_empty(),
+                "--protect has no effect without a --check or a --promise",
+                "add the condition for a complete loop: --check COMMAND",
+            ),
+            (
+                self.checks.is_empty() && self.protect_tests,
+                "--protect-tests has no effect without a --check that runs the tests",
+                "add the check that runs the tests, or protect files: --protect GLOB",
+            ),
+            (
+                self.protect_tests && self.allow_changed_checks,
+                "--protect-tests cannot be used with --allow-changed-checks",
+                OMIT_ONE,
+            ),
+        ])?;
+        self.rooms.validate(&self.checks, !self.is_empty())?;
+        self.tests.validate(!self.checks.is_empty())?;
+        Ok(self)
     }
 
     /// True when no check, promise or task list is required: the loop then ends by its done pattern or its limits.

@@ -29,31 +29,21 @@ const PERSIST_SECONDS: u32 = 600;
 #[serde(try_from = "String", into = "String")]
 pub struct HostName(String);
 
-/// A text that is not the name of a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidHost(String);
-
-impl fmt::Display for InvalidHost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = crate::screen::printable(&self.0);
-        write!(f, "invalid host name '{text}': use 1 to {MAX_NAME_CHARS} letters, digits, '.', '_' and '-'")
-    }
-}
-
-impl std::error::Error for InvalidHost {}
-
 impl HostName {
     /// Parses the name of a host: letters, digits, `.`, `_` and `-`, first a letter or digit.
     ///
     /// # Errors
     /// For another text.
-    pub fn new(text: &str) -> Result<Self, InvalidHost> {
+    pub fn new(text: &str) -> Result<Self, String> {
         let is_name_char = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         let starts_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
         if starts_well && text.len() <= MAX_NAME_CHARS && text.chars().all(is_name_char) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(InvalidHost(text.to_owned()))
+            let text = crate::screen::printable(text);
+            Err(format!(
+                "invalid host name '{text}': use 1 to {MAX_NAME_CHARS} letters, digits, '.', '_' and '-'"
+            ))
         }
     }
 
@@ -70,13 +60,13 @@ impl fmt::Display for HostName {
 }
 
 impl std::str::FromStr for HostName {
-    type Err = InvalidHost;
-    fn from_str(text: &str) -> Result<Self, InvalidHost> {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
         Self::new(text)
     }
 }
 
-crate::words::serde_text!(HostName, InvalidHost, HostName::new, HostName::as_str);
+crate::words::serde_text!(HostName, String, HostName::new, HostName::as_str);
 
 /// How a host of the settings is reached, and who starts its workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -149,12 +149,9 @@ impl IgnoredFiles {
 
     /// All of them in one line: `.env (6 B); caches: target/ (12 files, 3.1 MiB)`; empty when there are none.
     pub fn summary(&self) -> String {
-        match (self.data.is_empty(), self.caches.is_empty()) {
-            (true, true) => String::new(),
-            (false, true) => self.data.summary(),
-            (true, false) => format!("caches: {}", self.caches.summary()),
-            (false, false) => format!("{}; caches: {}", self.data.summary(), self.caches.summary()),
-        }
+        let data = (!self.data.is_empty()).then(|| self.data.summary());
+        let caches = (!self.caches.is_empty()).then(|| format!("caches: {}", self.caches.summary()));
+        [data, caches].into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 }
 

@@ -10,13 +10,14 @@ use serde::{Deserialize, Serialize};
 use crate::notice::{counted, named};
 use crate::proof::{Layer, Proof, ProofOutcome};
 use crate::runners::{RunnerUse, SummaryFormat};
+use crate::words::unique;
 
 mod report;
 mod summary;
 #[cfg(test)]
 mod tests;
 
-pub use report::{ReportError, ReportFormat};
+pub use report::ReportFormat;
 pub use summary::count;
 
 /// How many tests a message names.
@@ -91,12 +92,8 @@ impl KnownTests {
 /// The counts in the output of a check, for all runners that it starts; `None` if there are none. `is_shortened` says
 /// that the middle of the output is missing.
 pub fn count_all(uses: &[RunnerUse], check: &str, output: &str, is_shortened: bool) -> Option<TestCounts> {
-    let mut formats: Vec<SummaryFormat> = vec![];
-    for used in uses.iter().filter(|used| used.check == check) {
-        if !formats.contains(&used.runner.summary) {
-            formats.push(used.runner.summary);
-        }
-    }
+    let formats = uses.iter().filter(|used| used.check == check).map(|used| used.runner.summary);
+    let formats = unique(formats);
     if is_shortened && formats.iter().any(|format| format.is_summed()) {
         return None;
     }

@@ -82,23 +82,22 @@ pub struct Base {
 impl Base {
     /// The checks that already failed. A check that was ended early may still pass and is left out.
     pub fn failed(&self) -> Vec<String> {
-        self.checks
-            .iter()
-            .filter(|check| !check.passed && !check.cut)
-            .map(|check| check.name.clone())
-            .collect()
+        let failed = self.checks.iter().filter(|check| !check.passed && !check.cut);
+        failed.map(|check| check.name.clone()).collect()
     }
 
     /// The watched files that were changed, removed or added, sorted.
     pub fn changed(&self, now: &BTreeMap<String, String>) -> Vec<String> {
-        changed(&self.protected, now)
+        let files: BTreeSet<&String> = self.protected.keys().chain(now.keys()).collect();
+        let is_changed = |file: &&String| self.protected.get(*file) != now.get(*file);
+        files.into_iter().filter(is_changed).cloned().collect()
     }
 
     /// Stops watching what the checks wrote: `now` has the watched files after them. A directory without watched files
     /// before is left out as a whole, since the next check may write other names there.
     pub fn leave_out_written(&mut self, now: &BTreeMap<String, String>) {
         let had_files = |dir: &str| self.protected.keys().any(|file| file.starts_with(dir));
-        let written = changed(&self.protected, now).into_iter().map(|file| {
+        let written = self.changed(now).into_iter().map(|file| {
             if file.starts_with('/') || file.starts_with(PROGRAM_PREFIX) {
                 return file;
             }
@@ -117,12 +116,6 @@ impl Base {
     pub fn is_written(&self, file: &str) -> bool {
         is_in(&self.written, file)
     }
-}
-
-/// The files that differ, sorted.
-fn changed(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<String> {
-    let files: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
-    files.into_iter().filter(|file| before.get(*file) != now.get(*file)).cloned().collect()
 }
 
 /// Whether a list of files and directories contains a file.

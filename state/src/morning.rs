@@ -176,32 +176,23 @@ impl UnmergedWork {
 
 /// One worker in the view.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "most fields are told by their name")]
 pub struct MorningRow {
-    /// The worker's name.
     pub name: String,
-    /// Its status.
     pub status: Status,
-    /// Its group.
     pub group: Attention,
     /// Why it is in its state, in a few words; empty without a reason.
     pub why: String,
-    /// The reason as a sentence.
     pub reason: Option<String>,
-    /// The reason as data.
     pub cause: Option<Cause>,
-    /// The next step for a person.
     pub next: Option<String>,
-    /// Whether it is a loop.
     pub is_loop: bool,
     /// The current or last iteration of a loop.
     pub iteration: Option<u64>,
-    /// The maximum number of iterations.
     pub max_iterations: Option<u64>,
-    /// When the current iteration started.
     pub iteration_started: Option<String>,
     /// When the worker was created.
     pub started: String,
-    /// Since when it has its status.
     pub status_since: Option<String>,
     /// Whether its agent waits for input.
     pub is_idle: bool,
@@ -270,24 +261,6 @@ impl MorningRow {
     }
 }
 
-/// A worker without news.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QuietWorker {
-    /// Its name.
-    pub name: String,
-    /// Its group.
-    pub group: Attention,
-}
-
-/// The sums of all lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct MorningTotals {
-    /// The workers with news.
-    pub workers: u64,
-    /// Their work.
-    pub work: PeriodWork,
-}
-
 /// The whole view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Morning {
@@ -296,7 +269,7 @@ pub struct Morning {
     /// The workers with news, in the order of attention.
     pub rows: Vec<MorningRow>,
     /// The other workers.
-    pub quiet: Vec<QuietWorker>,
+    pub quiet: Vec<MorningRow>,
     /// Workers that were deleted in the period.
     pub removed: Vec<String>,
 }
@@ -306,12 +279,11 @@ impl Morning {
     pub fn new(period: Period, mut rows: Vec<MorningRow>, removed: Vec<String>) -> Self {
         rows.sort_by_key(|row| row.group);
         let (rows, quiet): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.has_news(&period));
-        let quiet = quiet.into_iter().map(|row| QuietWorker { name: row.name, group: row.group });
-        Self { period, rows, quiet: quiet.collect(), removed }
+        Self { period, rows, quiet, removed }
     }
 
     /// The sums of all lines.
-    pub fn totals(&self) -> MorningTotals {
+    pub fn totals(&self) -> PeriodWork {
         let mut work = PeriodWork::default();
         for row in &self.rows {
             work.iterations += row.work.iterations;
@@ -322,7 +294,7 @@ impl Morning {
             work.checks_failed += row.work.checks_failed;
             work.cost = sum(work.cost, row.work.cost);
         }
-        MorningTotals { workers: self.rows.len() as u64, work }
+        work
     }
 
     /// The groups that have lines, in their order.
@@ -335,8 +307,8 @@ impl Morning {
     /// `since 22:41 yesterday, 9h 12m: 6 workers, 23 iterations, $4.20`.
     pub fn headline(&self) -> String {
         let totals = self.totals();
-        let mut parts = vec![counted(totals.workers, "worker"), counted(totals.work.iterations, "iteration")];
-        parts.extend(totals.work.cost.map(brief_dollars));
+        let mut parts = vec![counted(self.rows.len(), "worker"), counted(totals.iterations, "iteration")];
+        parts.extend(totals.cost.map(brief_dollars));
         format!("{}: {}", self.period.text(), parts.join(", "))
     }
 

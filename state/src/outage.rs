@@ -111,10 +111,7 @@ crate::word_table!(
 impl OutageKind {
     /// True when the outage lasts until a person acts.
     pub fn needs_person(self) -> bool {
-        match self {
-            Self::Login | Self::Forbidden => true,
-            Self::Limit | Self::Overload => false,
-        }
+        matches!(self, Self::Login | Self::Forbidden)
     }
 }
 
@@ -181,7 +178,6 @@ impl Outage {
     }
 }
 
-/// The first line of a text that a pattern matches.
 fn line_of<'a>(text: &'a str, pattern: &str) -> Option<&'a str> {
     let pattern = Pattern::compile(pattern).ok()?;
     text.lines().find(|line| pattern.is_match(line))

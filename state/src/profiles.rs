@@ -18,9 +18,11 @@ mod sandbox;
 mod tests;
 
 pub use dialogs::{Marker, common_permission, common_startup};
+use profile::program;
 pub use profile::{HookStyle, Profile};
-use profile::{base_name, program};
 pub use sandbox::SandboxProfile;
+
+use crate::words::base_name;
 
 /// All rows; the last is [`Profile::generic`].
 pub fn table() -> Vec<Profile> {

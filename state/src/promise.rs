@@ -19,41 +19,23 @@ pub(crate) const MAX_PROMISE_BYTES: usize = 100;
 #[serde(try_from = "String", into = "String")]
 pub struct Promise(String);
 
-/// Why a text is not a valid token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TokenError {
-    /// Empty: the loop would complete at once.
-    #[error("a promise cannot be empty")]
-    Empty,
-    /// Leading or trailing spaces or a line break, which an agent would not repeat exactly.
-    #[error("a promise has no white space at its ends and no line break")]
-    Space,
-    /// The tag's own characters.
-    #[error("a promise cannot contain '<' or '>'")]
-    Tag,
-    /// Too long.
-    #[error("a promise is at most {MAX_PROMISE_BYTES} bytes long")]
-    Long,
-}
-
 impl Promise {
     /// Parses a token.
     ///
     /// # Errors
-    ///
-    /// [`TokenError`] when the token is not valid.
-    pub fn new(token: &str) -> Result<Self, TokenError> {
-        if token.trim().is_empty() {
-            Err(TokenError::Empty)
+    /// When the token is empty, which would complete the loop at once, or when an agent would not repeat it exactly.
+    pub fn new(token: &str) -> Result<Self, String> {
+        Err(if token.trim().is_empty() {
+            "a promise cannot be empty".to_owned()
         } else if token.trim() != token || token.chars().any(char::is_control) {
-            Err(TokenError::Space)
+            "a promise has no white space at its ends and no line break".to_owned()
         } else if token.contains(['<', '>']) {
-            Err(TokenError::Tag)
+            "a promise cannot contain '<' or '>'".to_owned()
         } else if token.len() > MAX_PROMISE_BYTES {
-            Err(TokenError::Long)
+            format!("a promise is at most {MAX_PROMISE_BYTES} bytes long")
         } else {
-            Ok(Self(token.to_owned()))
-        }
+            return Ok(Self(token.to_owned()));
+        })
     }
 
     /// The token alone.
@@ -96,7 +78,7 @@ impl Promise {
 /// and of code spans, and the marks that a TUI puts around an agent's text.
 const MARKS: &str = r"\s●•⏺✦┃│>*_`+\-";
 
-crate::words::serde_text!(Promise, TokenError, Promise::new, Promise::token);
+crate::words::serde_text!(Promise, String, Promise::new, Promise::token);
 
 /// The treatment of a promise of an agent that did no work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,10 +163,7 @@ impl Claim {
 
     /// Whether the gate holds.
     pub fn holds(self) -> bool {
-        match self {
-            Self::Given | Self::Doubtful => true,
-            Self::Missing | Self::Rejected => false,
-        }
+        matches!(self, Self::Given | Self::Doubtful)
     }
 }
 
@@ -223,12 +202,18 @@ mod tests {
 
     #[test]
     fn a_token_that_cannot_work_is_refused() {
-        assert_eq!(Promise::new(""), Err(TokenError::Empty));
-        assert_eq!(Promise::new("  "), Err(TokenError::Empty));
-        assert_eq!(Promise::new(" DONE"), Err(TokenError::Space));
-        assert_eq!(Promise::new("A\nB"), Err(TokenError::Space));
-        assert_eq!(Promise::new("</promise>"), Err(TokenError::Tag));
-        assert_eq!(Promise::new(&"x".repeat(101)), Err(TokenError::Long));
+        assert_eq!(Promise::new(""), Err("a promise cannot be empty".to_owned()));
+        assert_eq!(Promise::new("  "), Err("a promise cannot be empty".to_owned()));
+        assert_eq!(
+            Promise::new(" DONE"),
+            Err("a promise has no white space at its ends and no line break".to_owned())
+        );
+        assert_eq!(
+            Promise::new("A\nB"),
+            Err("a promise has no white space at its ends and no line break".to_owned())
+        );
+        assert_eq!(Promise::new("</promise>"), Err("a promise cannot contain '<' or '>'".to_owned()));
+        assert_eq!(Promise::new(&"x".repeat(101)), Err("a promise is at most 100 bytes long".to_owned()));
         assert_eq!(Promise::new("ALL TESTS PASS ✓").unwrap().token(), "ALL TESTS PASS ✓");
         assert!(serde_json::from_str::<Promise>("\"\"").is_err());
     }

@@ -18,39 +18,12 @@ pub struct ProofSummary {
     pub unproven: Vec<String>,
 }
 
-/// A layer that the user can request, and what it would have shown.
-struct Requestable {
-    layer: Layer,
-    word: &'static str,
-    options: &'static str,
-    consequence: &'static str,
-}
-
-const REQUESTABLE: [Requestable; 4] = [
-    Requestable {
-        layer: Layer::Canary,
-        word: "canary",
-        options: "--canary",
-        consequence: "a check that cannot fail would pass",
-    },
-    Requestable {
-        layer: Layer::HeldOut,
-        word: "held-out check",
-        options: "--final-check",
-        consequence: "hard-coded answers would pass",
-    },
-    Requestable {
-        layer: Layer::CleanRoom,
-        word: "clean room",
-        options: "--clean-check",
-        consequence: "files that git ignores could make the checks pass",
-    },
-    Requestable {
-        layer: Layer::RedReplay,
-        word: "red replay",
-        options: "--fix",
-        consequence: "a change outside the fix could make the checks pass",
-    },
+/// The layers that the user can request: the layer, its name, the option, and what could be wrong without it.
+const REQUESTABLE: [(Layer, &str, &str, &str); 4] = [
+    (Layer::Canary, "canary", "--canary", "a check that cannot fail would pass"),
+    (Layer::HeldOut, "held-out check", "--final-check", "hard-coded answers would pass"),
+    (Layer::CleanRoom, "clean room", "--clean-check", "files that git ignores could make the checks pass"),
+    (Layer::RedReplay, "red replay", "--fix", "a change outside the fix could make the checks pass"),
 ];
 
 impl ProofSummary {
@@ -119,10 +92,10 @@ impl ProofSummary {
         if gates.tests.no_canary {
             self.unproven.push("no canary (--no-canary): a check that cannot fail would pass".into());
         }
-        let rows = REQUESTABLE.into_iter().filter(|row| row.layer != Layer::Canary || !gates.tests.no_canary);
-        for row in rows {
-            if verdict.proofs.iter().all(|proof| proof.layer != row.layer) {
-                self.unproven.push(format!("no {} ({}): {}", row.word, row.options, row.consequence));
+        for (layer, word, option, consequence) in REQUESTABLE {
+            let is_off = layer == Layer::Canary && gates.tests.no_canary;
+            if !is_off && verdict.proofs.iter().all(|proof| proof.layer != layer) {
+                self.unproven.push(format!("no {word} ({option}): {consequence}"));
             }
         }
     }
@@ -149,15 +122,9 @@ pub fn in_force(gates: &Gates) -> Vec<String> {
 
 /// The finding with the name of its layer, if the finding alone would not be understood.
 fn named(proof: &Proof) -> String {
-    let word = match proof.layer {
-        Layer::Inventory => "inventory: ",
-        Layer::Canary => "canary: ",
-        Layer::CleanRoom => "clean room: ",
-        Layer::RedReplay => "red replay: ",
-        Layer::HeldOut => "held-out check: ",
-        Layer::Programs | Layer::Survivors | Layer::Other => "",
-    };
-    format!("{word}{}", proof.remark())
+    let requested = REQUESTABLE.into_iter().find(|(layer, ..)| *layer == proof.layer).map(|row| row.1);
+    let word = requested.or((proof.layer == Layer::Inventory).then_some("inventory"));
+    word.map_or_else(|| proof.remark(), |word| format!("{word}: {}", proof.remark()))
 }
 
 #[cfg(test)]

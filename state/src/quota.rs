@@ -168,15 +168,11 @@ impl AccountQuota {
         for figure in figures.iter().filter(|figure| figure.is_current(now)) {
             let value = (figure.used, figure.resets_at);
             let before = last.insert(figure.window.clone(), value);
-            if before != Some(value) {
-                fresh.push((figure, before.is_some()));
-            }
+            fresh.extend((before != Some(value)).then_some((figure, before.is_some())));
         }
-        let mut changed = false;
-        for (figure, has_changed) in fresh {
-            changed |= self.add(figure, has_changed, now);
-        }
-        changed
+        fresh
+            .into_iter()
+            .fold(false, |changed, (figure, is_newest)| self.add(figure, is_newest, now) | changed)
     }
 
     /// Adds one figure. `is_newest`: its session has just reported another value. Otherwise the figure may be old, and

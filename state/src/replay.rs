@@ -2,8 +2,7 @@
 //!
 //! A check that failed because of tests can pass because the tests were changed, without any work. Once all other gates
 //! hold, the daemon runs such a check in a room (see [`crate::rooms`]) that has the old files and the changed tests.
-//! [`red_checks`] selects the checks, [`is_test_file`] the files, and [`judge`] decides. Deliberately absent: files and
-//! running checks.
+//! Deliberately absent: files and running checks.
 
 use crate::gates::CheckResult;
 use crate::notice::named;

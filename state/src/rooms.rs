@@ -7,10 +7,17 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::gates::error::{GatesError, OMIT_ONE};
 use crate::model::has_twice;
 
 /// Default number of failures of the held-out checks after which the loop pauses.
 const FINAL_TRIES: u32 = 3;
+
+/// The fault of a number of tries without a check, and the next step for the user.
+const TRIES_ALONE: (&str, &str) = (
+    "--final-tries has no effect without a --final-check",
+    "add the command that is tried: --final-check COMMAND",
+);
 
 /// The gates that are tested in a room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,98 +61,67 @@ fn is_usual_tries(tries: &u32) -> bool {
     *tries == FINAL_TRIES
 }
 
-/// Why such gates are not valid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RoomError {
-    /// An option without a command or a glob.
-    #[error("{0} cannot be empty")]
-    Empty(&'static str),
-    /// A command that no shell could be started with.
-    #[error("{0} cannot contain a NUL byte")]
-    NulByte(&'static str),
-    /// No try at all.
-    #[error("--final-tries must be at least 1")]
-    ZeroTries,
-    /// A number of tries for nothing.
-    #[error("--final-tries has no effect without a --final-check")]
-    TriesAlone,
-    /// The same held-out check twice.
-    #[error("the same --final-check is given twice")]
-    SameTwice,
-    /// Hidden files that no check uses.
-    #[error("--hidden has no effect without a --final-check")]
-    HiddenAlone,
-    /// A setup for nothing.
-    #[error("--setup has no effect without a --clean-check, a --final-check or a --fix")]
-    SetupAlone,
-    /// A held-out check that the agent sees.
-    #[error("a --final-check is the same command as a --check, which the agent sees")]
-    SameAsCheck,
-    /// Nothing to repeat in a room.
-    #[error("{0} requires a --check")]
-    NoCheck(&'static str),
-    /// Held-out checks that would run after each iteration.
-    #[error("--final-check requires a --check or a --promise: it runs once they hold")]
-    FinalAlone,
-}
-
-impl RoomError {
-    /// The next step for the user.
-    pub fn hint(self) -> &'static str {
-        match self {
-            Self::Empty(_) | Self::NulByte(_) => {
-                "example: --final-check 'pytest hidden_tests' --setup 'npm ci' --fix 'src/**'"
-            }
-            Self::ZeroTries => "omit the option to use its default",
-            Self::TriesAlone => "add the command that is tried: --final-check COMMAND",
-            Self::SameTwice => "omit one of the two",
-            Self::HiddenAlone => "add the command that uses the files: --final-check COMMAND",
-            Self::SetupAlone => "add --clean-check to run the checks after it",
-            Self::SameAsCheck => "use a command and files that the agent does not know: --hidden DIR",
-            Self::NoCheck(_) | Self::FinalAlone => "add the condition for a complete loop: --check COMMAND",
-        }
-    }
-}
-
 impl RoomGates {
     /// True if no gate needs a room.
     pub fn is_empty(&self) -> bool {
         self.final_checks.is_empty() && !self.clean_check && self.fix.is_empty()
     }
 
+    /// The fault of a given number of tries if the loop has no held-out check.
+    pub fn tries_alone() -> GatesError {
+        GatesError::new(TRIES_ALONE.0, TRIES_ALONE.1)
+    }
+
     /// Checks the gates of a loop with these `checks`. `gated`: the loop has a check or a promise.
     ///
     /// # Errors
-    ///
     /// The first fault.
-    pub(crate) fn validate(&self, checks: &[String], gated: bool) -> Result<(), RoomError> {
+    pub(crate) fn validate(&self, checks: &[String], gated: bool) -> Result<(), GatesError> {
+        const ADD_CHECK: &str = "add the condition for a complete loop: --check COMMAND";
+        const EXAMPLE: &str = "example: --final-check 'pytest hidden_tests' --setup 'npm ci' --fix 'src/**'";
         for (option, texts) in
             [("--final-check", &self.final_checks), ("--setup", &self.setup), ("--fix", &self.fix)]
         {
-            if texts.iter().any(|text| text.trim().is_empty()) {
-                return Err(RoomError::Empty(option));
-            }
-            if texts.iter().any(|text| text.contains('\0')) {
-                return Err(RoomError::NulByte(option));
-            }
+            let (empty, nul) =
+                (format!("{option} cannot be empty"), format!("{option} cannot contain a NUL byte"));
+            GatesError::first([
+                (texts.iter().any(|text| text.trim().is_empty()), &*empty, EXAMPLE),
+                (texts.iter().any(|text| text.contains('\0')), &*nul, EXAMPLE),
+            ])?;
         }
         let is_known = |held_out: &String| checks.iter().any(|check| check.trim() == held_out.trim());
-        match self {
-            Self { final_tries: 0, .. } => Err(RoomError::ZeroTries),
-            _ if self.final_tries != FINAL_TRIES && self.final_checks.is_empty() => {
-                Err(RoomError::TriesAlone)
-            }
-            _ if has_twice(self.final_checks.iter().map(|check| check.trim())) => Err(RoomError::SameTwice),
-            _ if self.hidden.is_some() && self.final_checks.is_empty() => Err(RoomError::HiddenAlone),
-            _ if !self.setup.is_empty() && self.is_empty() => Err(RoomError::SetupAlone),
-            _ if self.hidden.is_none() && self.final_checks.iter().any(is_known) => {
-                Err(RoomError::SameAsCheck)
-            }
-            _ if self.clean_check && checks.is_empty() => Err(RoomError::NoCheck("--clean-check")),
-            _ if !self.fix.is_empty() && checks.is_empty() => Err(RoomError::NoCheck("--fix")),
-            _ if !self.final_checks.is_empty() && !gated => Err(RoomError::FinalAlone),
-            _ => Ok(()),
-        }
+        let has_final = !self.final_checks.is_empty();
+        GatesError::first([
+            (self.final_tries == 0, "--final-tries must be at least 1", "omit the option to use its default"),
+            (self.final_tries != FINAL_TRIES && !has_final, TRIES_ALONE.0, TRIES_ALONE.1),
+            (
+                has_twice(self.final_checks.iter().map(|check| check.trim())),
+                "the same --final-check is given twice",
+                OMIT_ONE,
+            ),
+            (
+                self.hidden.is_some() && !has_final,
+                "--hidden has no effect without a --final-check",
+                "add the command that uses the files: --final-check COMMAND",
+            ),
+            (
+                !self.setup.is_empty() && self.is_empty(),
+                "--setup has no effect without a --clean-check, a --final-check or a --fix",
+                "add --clean-check to run the checks after it",
+            ),
+            (
+                self.hidden.is_none() && self.final_checks.iter().any(is_known),
+                "a --final-check is the same command as a --check, which the agent sees",
+                "use a command and files that the agent does not know: --hidden DIR",
+            ),
+            (self.clean_check && checks.is_empty(), "--clean-check requires a --check", ADD_CHECK),
+            (!self.fix.is_empty() && checks.is_empty(), "--fix requires a --check", ADD_CHECK),
+            (
+                has_final && !gated,
+                "--final-check requires a --check or a --promise: it runs once they hold",
+                ADD_CHECK,
+            ),
+        ])
     }
 
     /// The number of the try within its round, and whether it is the last one, after which the loop pauses. `failed`
@@ -174,37 +150,63 @@ mod tests {
         for (gates, checks, gated, expected) in [
             (base.clone(), &["make test"][..], true, None),
             (base.clone(), &[], true, None),
-            (base.clone(), &[], false, Some(RoomError::FinalAlone)),
-            (base.clone(), &[" make hidden\n"], true, Some(RoomError::SameAsCheck)),
+            (
+                base.clone(),
+                &[],
+                false,
+                Some("--final-check requires a --check or a --promise: it runs once they hold"),
+            ),
+            (
+                base.clone(),
+                &[" make hidden\n"],
+                true,
+                Some("a --final-check is the same command as a --check, which the agent sees"),
+            ),
             (RoomGates { hidden: Some("/h".into()), ..base.clone() }, &["make hidden"], true, None),
-            (RoomGates { final_tries: 0, ..base.clone() }, &["a"], true, Some(RoomError::ZeroTries)),
-            (RoomGates { final_tries: 2, ..clean.clone() }, &["a"], true, Some(RoomError::TriesAlone)),
+            (
+                RoomGates { final_tries: 0, ..base.clone() },
+                &["a"],
+                true,
+                Some("--final-tries must be at least 1"),
+            ),
+            (
+                RoomGates { final_tries: 2, ..clean.clone() },
+                &["a"],
+                true,
+                Some("--final-tries has no effect without a --final-check"),
+            ),
             (
                 RoomGates { final_checks: strings(&["x", " x"]), ..base.clone() },
                 &["a"],
                 true,
-                Some(RoomError::SameTwice),
+                Some("the same --final-check is given twice"),
             ),
             (
                 RoomGates { final_checks: strings(&[" "]), ..base.clone() },
                 &["a"],
                 true,
-                Some(RoomError::Empty("--final-check")),
+                Some("--final-check cannot be empty"),
             ),
-            (with(&["a\0"], &base), &["a"], true, Some(RoomError::NulByte("--setup"))),
+            (with(&["a\0"], &base), &["a"], true, Some("--setup cannot contain a NUL byte")),
             (
                 RoomGates { hidden: Some("/h".into()), ..RoomGates::default() },
                 &["a"],
                 true,
-                Some(RoomError::HiddenAlone),
+                Some("--hidden has no effect without a --final-check"),
             ),
-            (with(&["npm ci"], &RoomGates::default()), &["a"], true, Some(RoomError::SetupAlone)),
+            (
+                with(&["npm ci"], &RoomGates::default()),
+                &["a"],
+                true,
+                Some("--setup has no effect without a --clean-check, a --final-check or a --fix"),
+            ),
             (with(&["npm ci"], &clean), &["a"], true, None),
             (with(&["npm ci"], &fix), &["a"], true, None),
-            (clean, &[], true, Some(RoomError::NoCheck("--clean-check"))),
-            (fix, &[], true, Some(RoomError::NoCheck("--fix"))),
+            (clean, &[], true, Some("--clean-check requires a --check")),
+            (fix, &[], true, Some("--fix requires a --check")),
         ] {
-            assert_eq!(gates.validate(&strings(checks), gated).err(), expected, "{gates:?} {checks:?}");
+            let fault = gates.validate(&strings(checks), gated).err().map(|fault| fault.to_string());
+            assert_eq!(fault.as_deref(), expected, "{gates:?} {checks:?}");
         }
     }
 

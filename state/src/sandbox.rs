@@ -172,16 +172,13 @@ impl GitPlace {
             Self::Nowhere => to.insert(dot_git, Access::ReadOnly),
             Self::Main => {
                 // Each is a mount of its own, so that none can be renamed.
-                for path in [dot_git.clone(), dot_git.join("objects"), dot_git.join("refs")] {
-                    to.insert(path, Access::Writable);
-                }
-                let worktrees = dot_git.join("worktrees");
-                if exists(&worktrees) {
-                    to.insert(worktrees, Access::ReadOnly);
-                }
-                for (name, _) in MAIN_LOCKED {
-                    to.insert(dot_git.join(name.trim_end_matches('/')), Access::ReadOnly);
-                }
+                to.insert_all(
+                    [dot_git.clone(), dot_git.join("objects"), dot_git.join("refs")],
+                    &Access::Writable,
+                );
+                let worktrees = Some(dot_git.join("worktrees")).filter(|path| exists(path));
+                to.insert_all(worktrees, &Access::ReadOnly);
+                to.insert_all(locked(&dot_git, &MAIN_LOCKED), &Access::ReadOnly);
             }
             Self::Linked { own, common } => {
                 to.insert(dot_git, Access::ReadOnly);
@@ -190,17 +187,19 @@ impl GitPlace {
                 for (names, access) in
                     [(&GIT_READ_ONLY[..], Access::ReadOnly), (&GIT_WRITABLE[..], Access::Writable)]
                 {
-                    for path in names.iter().map(|name| common.join(name)).filter(|path| exists(path)) {
-                        to.insert(path, access.clone());
-                    }
+                    let paths = names.iter().map(|name| common.join(name)).filter(|path| exists(path));
+                    to.insert_all(paths, &access);
                 }
                 to.insert(own.clone(), Access::Writable);
-                for (name, _) in LINKED_LOCKED {
-                    to.insert(own.join(name.trim_end_matches('/')), Access::ReadOnly);
-                }
+                to.insert_all(locked(own, &LINKED_LOCKED), &Access::ReadOnly);
             }
         }
     }
+}
+
+/// The locked entries of a directory.
+fn locked(dir: &Path, rows: &[(&str, &str)]) -> impl Iterator<Item = PathBuf> {
+    rows.iter().map(|(name, _)| dir.join(name.trim_end_matches('/')))
 }
 
 /// The facts that decide the mounts. All paths are absolute and without symbolic links, and exist.
@@ -263,28 +262,18 @@ impl Mounts {
         let tree = &facts.tree;
         check_tree(tree, &facts.home, &facts.root)?;
         let mut mounts = Self::default();
-        for hidden in facts.hidden.iter().chain([&facts.home]) {
-            mounts.insert(hidden.clone(), Access::Empty);
-        }
-        for path in &facts.readable {
-            mounts.insert(path.clone(), Access::ReadOnly);
-        }
+        mounts.insert_all(facts.hidden.iter().chain([&facts.home]).cloned(), &Access::Empty);
+        mounts.insert_all(facts.readable.iter().cloned(), &Access::ReadOnly);
         for (path, source) in &facts.replaced {
             mounts.insert(path.clone(), Access::Replaced(source.clone()));
         }
         for (path, target) in &facts.links {
             mounts.insert(path.clone(), Access::Link(target.clone()));
         }
-        for path in facts.writable.iter().chain([tree]) {
-            mounts.insert(path.clone(), Access::Writable);
-        }
+        mounts.insert_all(facts.writable.iter().chain([tree]).cloned(), &Access::Writable);
         facts.git.mounts(tree, exists, &mut mounts);
-        for path in &facts.locked {
-            mounts.insert(path.clone(), Access::ReadOnly);
-        }
-        for path in &facts.masked {
-            mounts.insert(path.clone(), Access::Masked);
-        }
+        mounts.insert_all(facts.locked.iter().cloned(), &Access::ReadOnly);
+        mounts.insert_all(facts.masked.iter().cloned(), &Access::Masked);
         if !mounts.0.contains_key(&facts.root) {
             mounts.insert(facts.root.clone(), Access::Empty);
         }
@@ -298,6 +287,10 @@ impl Mounts {
 
     fn insert(&mut self, path: PathBuf, access: Access) {
         self.0.insert(path, access);
+    }
+
+    fn insert_all(&mut self, paths: impl IntoIterator<Item = PathBuf>, access: &Access) {
+        self.0.extend(paths.into_iter().map(|path| (path, access.clone())));
     }
 }
 

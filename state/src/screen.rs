@@ -79,17 +79,18 @@ impl ScreenReader {
         done: Option<Pattern>,
         prompt: Option<String>,
     ) -> Result<Self, PatternError> {
-        let known_text = KnownText::default();
-        let markers =
-            Self { markers: Markers::of(profile)?, done: None, echoes: vec![], baseline: None, known_text };
-        Ok(markers.looking_for(done, prompt))
+        Ok(Self::with(Markers::of(profile)?, done, prompt))
     }
 
     /// A reader for another run of the same agent, with an empty screen: `done` and `prompt` as in
     /// [`ScreenReader::new`].
     #[must_use]
     pub fn looking_for(&self, done: Option<Pattern>, prompt: Option<String>) -> Self {
-        let (echoes, known_text, markers) = (vec![], KnownText::default(), self.markers.clone());
+        Self::with(self.markers.clone(), done, prompt)
+    }
+
+    fn with(markers: Arc<Markers>, done: Option<Pattern>, prompt: Option<String>) -> Self {
+        let (echoes, known_text) = (vec![], KnownText::default());
         let mut reader = Self { done, echoes, baseline: None, markers, known_text };
         if let Some(prompt) = prompt {
             reader.note_input(&prompt);

@@ -5,6 +5,8 @@
 //! This is not a shell: it finds the plain cases, and the user names other files with `--protect`. Deliberately
 //! absent: the disk; the caller drops words that are not files.
 
+use crate::words::{base_name, unique};
+
 /// Programs that run the file in their first argument.
 const INTERPRETERS: [&str; 12] =
     ["sh", "bash", "dash", "zsh", "ksh", "python", "python3", "perl", "ruby", "node", "source", "."];
@@ -40,13 +42,7 @@ const DEPTH: u8 = 4;
 
 /// The words that may name files which the command runs, in order, without duplicates.
 pub fn candidates(command: &str) -> Vec<String> {
-    let mut found = vec![];
-    for file in placed_commands(command).iter().flat_map(PlacedCommand::files) {
-        if !found.contains(&file) {
-            found.push(file);
-        }
-    }
-    found
+    unique(placed_commands(command).iter().flat_map(PlacedCommand::files))
 }
 
 /// One command of a line, from its program on.
@@ -83,7 +79,7 @@ impl PlacedCommand {
                 found.extend(named.next().filter(is_path).cloned());
             }
             // Another interpreter may run the program that the agent works on.
-            let is_shell = SHELLS.contains(&program.rsplit('/').next().unwrap_or(program));
+            let is_shell = SHELLS.contains(&base_name(program));
             let rest = found.split_off(1).into_iter();
             found.extend(rest.filter(|file| is_shell || is_check_script(&placed(&self.dir, file))));
         }
@@ -201,7 +197,7 @@ fn reads_its_text(words: &[String]) -> bool {
 }
 
 pub(crate) fn is_interpreter(program: &str) -> bool {
-    let name = program.rsplit('/').next().unwrap_or(program);
+    let name = base_name(program);
     let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     INTERPRETERS.contains(&name) || INTERPRETERS.contains(&versioned)
 }
@@ -224,7 +220,7 @@ fn text_of(words: &[String]) -> Option<&str> {
     {
         return Some(text);
     }
-    let shell = |word: &String| INTERPRETERS[..5].contains(&word.rsplit('/').next().unwrap_or(word));
+    let shell = |word: &String| INTERPRETERS[..5].contains(&base_name(word));
     let at = words.iter().position(shell)?;
     let rest = &words[at + 1..];
     let flag = rest

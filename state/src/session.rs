@@ -25,17 +25,17 @@ mod words;
 mod tests;
 
 pub use book::{Book, Decision, DoItOptions, LastStop, LogLine, Mark, PromiseFound, StopKey};
-pub use ceiling::{Ceiling, CeilingError, DEFAULT_CEILING, MAX_CEILING};
+pub use ceiling::{Ceiling, DEFAULT_CEILING, MAX_CEILING};
 pub use commands::Command;
 pub use decide::{cancel, decide, resume};
 pub use file::{FileError, SessionFile};
-pub use preflight::{Branch, Change, Doc, Missing, Project, ProjectType, Ready, Values, preflight};
+pub use preflight::{Branch, Change, Doc, Missing, Project, ProjectType, Ready, preflight};
 pub use questions::open_questions;
 pub use queue::{Queue, QueueChange};
 pub use state::{
     DO_IT_COMPLETE, DO_IT_FILE, DO_IT_PAUSE, MIN_TOOL_CALLS, Owner, RALPH_COMPLETE, STATE_DIR, SessionId,
-    SessionIdError, SessionKind, SessionLoop, SessionStatus,
+    SessionKind, SessionLoop, SessionStatus,
 };
 pub use stop::{After, Failure, Stop, StopAnswer, StopOutcome};
 pub use texts::{block_text, brief, built_in_contract, start_text, substitute};
-pub use words::{Words, WordsError, do_it_words, loop_words};
+pub use words::{Words, do_it_words, loop_words};

@@ -1,14 +1,7 @@
 //! Decides everything about a task list: `tasks.json`, the stories in it, and the review of each story.
 //!
-//! The agent edits the file. [`schema`] reads it and finds its faults, [`review`] has the rules for the review fields,
-//! and [`selection`] chooses the story and the mode of an iteration. [`gate`] makes the list a gate of a loop, and
-//! [`history`] is for reports. [`marker`] is `.ralph-active`. [`stop_check`] decides for the Stop hook whether the
-//! agent may end, and [`enforce`] decides for the daemon what stays of the agent's edits. [`parallel`] decides for
-//! stories that run at the same time, and [`mod@merge`] merges their files. [`check`], [`graph`], [`import`] and
-//! [`export`] are for people who work on a list.
+//! The agent edits the file. [`check`], [`graph`], [`import`] and [`export`] are for people who work on a list.
 //! The section numbers are those of the source document. Deliberately absent: reading and writing files.
-
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -59,12 +52,6 @@ crate::word_table!(
     word,
     [(Implement, "implement"), (Review, "review"), (ReviewFix, "review-fix")]
 );
-
-impl fmt::Display for IterationMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
 
 /// The options of a loop with a task list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! The words of enums, and amounts, sizes, durations and lists as text, for every message.
 
-/// Gives each value of an enum its word: a row for each value. Defines `ALL`, the function that returns the word, and,
-/// if a second function is named, the one that finds the value of a word.
+/// Gives each value of an enum its word: a row for each value. Defines `ALL`, `Display`, the function that returns the
+/// word, and, if a second function is named, the one that finds the value of a word.
 #[macro_export]
 macro_rules! word_table {
     ($vis:vis $type:ident, $word:ident, [$(($value:ident, $text:literal)),+ $(,)?]) => {
@@ -14,6 +14,12 @@ macro_rules! word_table {
                 match self {
                     $(Self::$value => $text),+
                 }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.$word())
             }
         }
     };
@@ -48,6 +54,27 @@ macro_rules! serde_text {
     };
 }
 pub(crate) use serde_text;
+
+/// A list of texts.
+pub(crate) fn words(list: &[&str]) -> Vec<String> {
+    list.iter().map(|&word| word.to_owned()).collect()
+}
+
+/// The items without those that are equal to an earlier one.
+pub(crate) fn unique<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut kept = vec![];
+    for item in items {
+        if !kept.contains(&item) {
+            kept.push(item);
+        }
+    }
+    kept
+}
+
+/// The last component of a path.
+pub(crate) fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
 
 /// `$1.50`; four decimal places when the amount is not a whole number of cents.
 pub fn dollars(millionths: u64) -> String {

@@ -6,17 +6,16 @@ use swarm_state::morning::{IterationPoint, Morning, MorningRow, Period, PeriodWo
 use super::{cause, usd};
 
 pub(crate) fn morning(view: &Morning) -> Value {
-    let totals = view.totals();
     let quiet = view.quiet.iter().map(|quiet| json!({"name": quiet.name, "group": quiet.group}));
     let mut object = json!({
         "since": view.period.since.map(|since| since.to_rfc3339()),
         "until": view.period.until.to_rfc3339(),
-        "totals": work(&totals.work),
+        "totals": work(&view.totals()),
         "workers": view.rows.iter().map(|row| worker(row, &view.period)).collect::<Vec<_>>(),
         "quiet": quiet.collect::<Vec<_>>(),
         "removed": view.removed,
     });
-    object["totals"]["workers"] = totals.workers.into();
+    object["totals"]["workers"] = view.rows.len().into();
     object
 }
 

@@ -8,7 +8,7 @@ use swarm_state::tasks::enforce::{Edited, enforce};
 use swarm_state::tasks::gate::{PRD_FILE, TASKS_FILE, TaskGate, TaskTurn, is_sensitive};
 use swarm_state::tasks::selection::Selection;
 use swarm_state::tasks::{IterationMode, TaskList};
-use swarm_state::template::tasks::{TemplateValues, fill};
+use swarm_state::template::tasks::fill;
 
 use super::files::{TaskRecord, read_text};
 use super::marker;
@@ -333,16 +333,16 @@ impl LoopRun {
 }
 
 fn filled(prompt: &str, gate: &TaskGate, begun: &BegunTurn, (iteration, max): (u32, u32)) -> String {
-    let values = TemplateValues {
-        iteration: Some(iteration),
-        max_iterations: Some(max),
-        mode: Some(begun.turn.mode),
-        story_id: Some(begun.turn.story.clone()),
-        story_title: Some(begun.turn.title.clone()),
-        review_cap: Some(gate.review.review_cap),
-        project_name: Some(begun.list.text("project").to_owned()),
-        date: Some(chrono::Local::now().format("%Y-%m-%d").to_string()),
-    };
+    let values = [
+        ("ITERATION", iteration.to_string()),
+        ("MAX_ITERATIONS", max.to_string()),
+        ("MODE", begun.turn.mode.to_string()),
+        ("STORY_ID", begun.turn.story.clone()),
+        ("STORY_TITLE", begun.turn.title.clone()),
+        ("REVIEW_CAP", gate.review.review_cap.to_string()),
+        ("PROJECT_NAME", begun.list.text("project").to_owned()),
+        ("DATE", chrono::Local::now().format("%Y-%m-%d").to_string()),
+    ];
     fill(prompt, &values)
 }
 

@@ -46,17 +46,16 @@ fn no_session() -> Error {
 
 /// Returns the task and the options. A flag overrides an option within the task.
 fn words(kind: SessionKind, args: &SessionStart) -> Result<Words> {
-    let refuse = |e: swarm_state::session::WordsError| Error::invalid(e.to_string());
     let text = match args.task.as_slice() {
         [dash] if dash == "-" => read_task()?,
         words => words.join(" "),
     };
     let mut words = match (kind, &args.do_it) {
-        (SessionKind::DoIt, Some(max)) => do_it_words(&format!("{max} {text}")).map_err(refuse)?,
-        _ => loop_words(&text).map_err(refuse)?,
+        (SessionKind::DoIt, Some(max)) => do_it_words(&format!("{max} {text}")).map_err(Error::invalid)?,
+        _ => loop_words(&text).map_err(Error::invalid)?,
     };
     if let Some(turns) = args.max_iterations {
-        words.max_iterations = Some(Ceiling::new(turns).map_err(|e| Error::invalid(e.to_string()))?);
+        words.max_iterations = Some(Ceiling::new(turns).map_err(Error::invalid)?);
     }
     words.completion_promise = args.completion_promise.clone().or(words.completion_promise);
     words.min_tool_calls = args.min_tool_calls.or(words.min_tool_calls);
@@ -118,8 +117,8 @@ mod tests {
             // The wrong form is refused by an error that begins with the option.
             let takes_value = option.get_action().takes_values();
             let wrong = if takes_value { format!("--{name}") } else { format!("--{name}=yes") };
-            let is_known = |words: Result<Words, swarm_state::session::WordsError>| {
-                words.is_err_and(|error| error.to_string().starts_with(&format!("--{name}")))
+            let is_known = |words: Result<Words, String>| {
+                words.is_err_and(|error| error.starts_with(&format!("--{name}")))
             };
             assert!(is_known(loop_words(&wrong)) || is_known(do_it_words(&wrong)), "{wrong}");
         }

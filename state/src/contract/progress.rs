@@ -28,14 +28,9 @@ impl fmt::Display for ProgressEntry<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = |passed| if passed { "PASS" } else { "FAIL" };
         writeln!(f, "## Iteration {} — {}", self.iteration, word(self.passed))?;
-        match self.steps {
-            Some(steps) => writeln!(f, "- Steps: {steps}")?,
-            None => writeln!(f, "- Steps: unknown")?,
-        }
-        match self.cost {
-            Some(cost) => writeln!(f, "- Cost: ${cost:.4}")?,
-            None => writeln!(f, "- Cost: unknown")?,
-        }
+        let unknown = || "unknown".to_owned();
+        writeln!(f, "- Steps: {}", self.steps.map_or_else(unknown, |steps| steps.to_string()))?;
+        writeln!(f, "- Cost: {}", self.cost.map_or_else(unknown, |cost| format!("${cost:.4}")))?;
         writeln!(f, "- Duration: {:.1}s", self.duration)?;
         if !self.checks.is_empty() {
             writeln!(f, "- Checks:")?;

@@ -39,7 +39,7 @@ fn bare(task: &str) -> Contract<'_> {
         tests: false,
         rooms: &NO_ROOMS,
         promise: None,
-        changes: Changes::Diff(""),
+        diff: Some(""),
         failed: &[],
         failed_at_base: &[],
         excused: &[],
@@ -55,7 +55,7 @@ fn everything_that_an_iteration_must_know_stands_in_it() {
     let contract = Contract {
         checks: &checks,
         promise: Some(&promise),
-        changes: Changes::Diff("diff --git a/x b/x\n@@ -1 +1 @@\n-a\n+b\n"),
+        diff: Some("diff --git a/x b/x\n@@ -1 +1 @@\n-a\n+b\n"),
         failed: &[Failed { check: "cargo test", output: "test x ... FAILED" }],
         failed_at_base: &checks[..1],
         remarks: &["promise without work".to_owned()],
@@ -102,7 +102,7 @@ fn what_was_not_asked_for_is_not_mentioned() {
         assert!(!text.contains(word), "{word} in {text}");
     }
     assert!(text.contains("Nothing has changed yet."));
-    let elsewhere = Contract { changes: Changes::NoRepository, ..bare("x") }.text();
+    let elsewhere = Contract { diff: None, ..bare("x") }.text();
     assert!(elsewhere.contains("no git repository"));
 }
 
@@ -167,7 +167,7 @@ proptest! {
     #[test]
     fn the_task_is_never_changed(task in "[^\n](?s:.{0,300})[^\n]", output in "(?s).{0,3000}", diff in "(?s).{0,6000}") {
         let failed = [Failed { check: "c", output: &output }];
-        let text = Contract { changes: Changes::Diff(&diff), failed: &failed, ..bare(&task) }.text();
+        let text = Contract { diff: Some(&diff), failed: &failed, ..bare(&task) }.text();
         prop_assert!(text.contains(&task));
         prop_assert!(text.ends_with('\n'));
     }

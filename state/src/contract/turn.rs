@@ -4,7 +4,7 @@
 //! review the changes of the story. A diff may contain text that looks like instructions, so the section says that it
 //! is data.
 
-use super::{Failed, MAX_OUTPUT_CHARS, bullets, fenced, last_characters, line, section, shortened_to};
+use super::{Failed, MAX_OUTPUT_CHARS, bullets, failed_text, fenced, last_characters, section, shortened_to};
 use crate::gates::CheckResult;
 use crate::tasks::gate::TaskTurn;
 use crate::tasks::{APPROVED_AT_CAP, IterationMode, ReviewOptions, Story};
@@ -60,12 +60,7 @@ impl TurnSection<'_> {
             section(&mut text, "From swarm: what was refused, undone or noted", &bullets(self.remarks));
         }
         if !self.failed.is_empty() {
-            let mut failed = String::new();
-            for check in self.failed {
-                let output = last_characters(check.output, MAX_OUTPUT_CHARS);
-                line(&mut failed, format_args!("`{}`:\n{}", check.check, fenced("", output)));
-            }
-            section(&mut text, "From swarm: commands that failed", &failed);
+            section(&mut text, "From swarm: commands that failed", &failed_text(self.failed));
         }
         if let Some(review) = self.review {
             section(&mut text, "From swarm: the changes to review", &review.text());
@@ -75,32 +70,27 @@ impl TurnSection<'_> {
 
     fn rules(&self) -> String {
         let (mode, story, options) = (self.turn.mode, self.story, self.options);
-        let mut rules = String::new();
         let (iteration, max) = self.iteration;
-        line(&mut rules, format_args!("- This is iteration {iteration} of {max}. Its mode is `{mode}`."));
-        line(&mut rules, format_args!("- Its story is {}: {}", story.id, story.title));
-        line(
-            &mut rules,
-            format_args!(
-                "- After you stop, swarm compares `{}` with its own copy and undoes every change of a review field that this mode does not permit:",
-                self.file
-            ),
+        let mut rules = format!(
+            "- This is iteration {iteration} of {max}. Its mode is `{mode}`.\n\
+             - Its story is {}: {}\n\
+             - After you stop, swarm compares `{}` with its own copy and undoes every change of a review field that this mode does not permit:\n  {}\n",
+            story.id,
+            story.title,
+            self.file,
+            permitted(mode, story, options)
         );
-        line(&mut rules, format_args!("  {}", permitted(mode, story, options)));
         if mode == IterationMode::Review && story.review.review_count.saturating_add(1) >= options.review_cap
         {
-            line(
-                &mut rules,
-                format_args!(
-                    "- This is the last review of this story (review cap {}): approve it, and write the remaining concerns to `reviewFeedback`, starting with {APPROVED_AT_CAP}",
-                    options.review_cap
-                ),
+            rules += &format!(
+                "- This is the last review of this story (review cap {}): approve it, and write the remaining concerns to `reviewFeedback`, starting with {APPROVED_AT_CAP}\n",
+                options.review_cap
             );
         }
         let mut listed = |head: &str, checks: &[String]| {
             if !checks.is_empty() {
-                line(&mut rules, format_args!("- {head}:"));
-                checks.iter().for_each(|check| line(&mut rules, format_args!("  - `{check}`")));
+                rules += &format!("- {head}:\n");
+                checks.iter().for_each(|check| rules += &format!("  - `{check}`\n"));
             }
         };
         listed(
@@ -150,30 +140,28 @@ impl StoryChanges {
         if !self.sensitive.is_empty() {
             text.push_str("Changed test files and configuration of test runners. Look at them first; a weakened test is an issue:\n");
             let listed = self.sensitive.iter().take(MAX_LISTED_FILES);
-            listed.for_each(|file| line(&mut text, format_args!("- `{file}`")));
+            listed.for_each(|file| text += &format!("- `{file}`\n"));
             let more = self.sensitive.len().saturating_sub(MAX_LISTED_FILES);
             if more > 0 {
-                line(&mut text, format_args!("- and {more} more"));
+                text += &format!("- and {more} more\n");
             }
             text.push('\n');
         }
         for check in &self.checks {
             let end = if check.passed { "passed" } else { "failed" };
             let output = last_characters(&check.output, MAX_OUTPUT_CHARS);
-            line(&mut text, format_args!("The check `{}` {end}:\n{}\n", check.name, fenced("", output)));
+            text += &format!("The check `{}` {end}:\n{}\n\n", check.name, fenced("", output));
         }
         let Some((from, to)) = &self.range else {
             text.push_str("swarm has no snapshots of the files, so it cannot show the changes. Look for them yourself.\n");
             return text;
         };
-        line(&mut text, format_args!("The changes of the story (`git diff {from} {to}`):"));
+        text += &format!("The changes of the story (`git diff {from} {to}`):\n");
         if self.diff.trim().is_empty() {
             text.push_str("Nothing was changed.\n");
         } else {
-            line(
-                &mut text,
-                format_args!("{}", fenced("diff", &shortened_to(&self.diff, MAX_STORY_DIFF_CHARS))),
-            );
+            text += &fenced("diff", &shortened_to(&self.diff, MAX_STORY_DIFF_CHARS));
+            text.push('\n');
         }
         text
     }

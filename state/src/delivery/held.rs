@@ -111,7 +111,6 @@ impl Typed {
     /// Whether the place of the text shows what it showed before, where no profile knows the box. Digits and spinners
     /// do not count, since a footer may have them.
     pub fn is_untouched(&self, screen: &str) -> bool {
-        let calm = |ink: &str| ink.chars().filter(|c| !c.is_numeric() && !is_spinner(*c)).collect::<String>();
         marked(screen).map(|input| calm(&ink(&input))) == self.before.as_deref().map(calm)
     }
 
@@ -125,7 +124,7 @@ impl Typed {
         let all = ink(screen);
         let tail = tail(&self.ink);
         let below = all.rfind(tail).map_or(all.as_str(), |at| &all[at + tail.len()..]);
-        below.chars().filter(|c| !c.is_numeric() && !is_spinner(*c)).collect()
+        calm(below)
     }
 }
 
@@ -137,11 +136,15 @@ pub fn marked(screen: &str) -> Option<String> {
     Some(input.join("\n"))
 }
 
+/// An ink without digits and spinners.
+fn calm(ink: &str) -> String {
+    ink.chars().filter(|c| !c.is_numeric() && !is_spinner(*c)).collect()
+}
+
 fn is_spinner(c: char) -> bool {
     matches!(c, '\u{2800}'..='\u{28ff}' | '·' | '✢' | '✳' | '✶' | '✻' | '✽' | '*' | '|' | '/' | '-' | '\\')
 }
 
-/// Returns the text after the input mark of a row.
 fn after_mark(row: &str) -> Option<&str> {
     ["❯", "›", ">>>", ">", "$"].iter().find_map(|mark| {
         let rest = row.strip_prefix(mark)?;

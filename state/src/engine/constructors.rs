@@ -37,19 +37,12 @@ impl Worker {
         budgets: Budgets,
         gated: bool,
     ) -> Self {
-        let mut worker = Self::looping(policy, max_iterations, inactivity_timeout);
-        if let Some(ralph) = &mut worker.ralph {
-            (ralph.budgets, ralph.gated) = (budgets, gated);
-        }
-        worker
-    }
-
-    /// A worker that loops, limited by its iterations and failures only, without gates except a done pattern.
-    pub fn looping(policy: Policy, max_iterations: u32, inactivity_timeout: u64) -> Self {
         let ralph = Loop {
             max_iterations: max_iterations.max(1),
             inactivity_timeout: inactivity_timeout.max(1),
             question_timeout: QUESTION_TIMEOUT_SECONDS,
+            budgets,
+            gated,
             ..Loop::default()
         };
         Self { ralph: Some(ralph), ..Self::plain(policy) }
@@ -96,5 +89,10 @@ impl Worker {
             ralph.paused = (file.status == LoopStatus::Paused).then_some(PauseBy::User);
         }
         self
+    }
+    /// A worker that loops, limited by its iterations and failures only, without gates except a done pattern.
+    #[cfg(test)]
+    pub(crate) fn looping(policy: Policy, max_iterations: u32, inactivity_timeout: u64) -> Self {
+        Self::verified(policy, max_iterations, inactivity_timeout, Budgets::default(), false)
     }
 }

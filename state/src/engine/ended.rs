@@ -14,7 +14,6 @@ pub struct Ended {
     pub reason: String,
 }
 
-/// The kind of end: why swarm ended the run, or how its agent exited by itself.
 pub(super) fn kind(why: Option<Why>, exit: Exit) -> IterationExit {
     match why {
         Some(Why::Inactivity) => IterationExit::Inactivity,
@@ -77,13 +76,10 @@ impl Worker {
     /// Counts the end of an iteration; true if it failed.
     pub(super) fn count_end(&mut self, ended: IterationExit) -> bool {
         let Some(ralph) = &mut self.ralph else { return false };
-        match ended.counts_as() {
-            Counts::Failure => true,
-            Counts::Success => {
-                (ralph.failures, ralph.succeeded) = (0, true);
-                false
-            }
-            Counts::Neither => false,
+        let counts = ended.counts_as();
+        if counts == Counts::Success {
+            (ralph.failures, ralph.succeeded) = (0, true);
         }
+        counts == Counts::Failure
     }
 }

@@ -52,10 +52,6 @@ impl Hold {
         self.command.is_none() && self.typed.is_none()
     }
 
-    pub(super) fn is_some(&self) -> bool {
-        !self.is_none()
-    }
-
     /// Adapts the times of an earlier daemon or boot. Whether the person is still there is observed again.
     pub(super) fn rebase(&mut self, now: Now) {
         self.began = self.began.map(|began| began.min(now.mono));
@@ -68,7 +64,7 @@ impl Hold {
 impl Worker {
     /// Whether a person holds the worker.
     pub fn is_held(&self) -> bool {
-        self.hold.is_some()
+        !self.hold.is_none()
     }
 
     /// Whether the worker is held because a person typed.

@@ -48,11 +48,8 @@ impl Worker {
             (SpawnError::NoGate, _) => self.without_work(StopReason::NoGate, now),
             (SpawnError::NoStory(why), _) => self.without_work(StopReason::NoStory(why), now),
             (SpawnError::StoriesApproved, _) => self.without_work(StopReason::StoriesApproved, now),
-            (SpawnError::Helper(message), true) => {
-                self.after_failure(IterationExit::SpawnFailed, Some(message), false, now)
-            }
-            (SpawnError::Other(message), true) => {
-                self.after_failure(IterationExit::SpawnFailed, Some(message), true, now)
+            (SpawnError::Helper(message) | SpawnError::Other(message), true) => {
+                self.after_failure(IterationExit::SpawnFailed, Some(message), !was_up, now)
             }
         }
     }
@@ -61,7 +58,7 @@ impl Worker {
         match &mut self.phase {
             Phase::Spawning { .. } => self.up(now),
             // Whether the prompt went in is not known; the person may be at the pane.
-            Phase::Prompting { .. } if self.hold.is_some() => {
+            Phase::Prompting { .. } if !self.hold.is_none() => {
                 self.seen_alive();
                 self.prompt_blocked(None, now)
             }

@@ -16,9 +16,10 @@ use crate::notice::{Entry, IterationExit, StopReason};
 /// A restart policy and its counters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Restarts {
-    pub(super) spec: RestartSpec,
+    /// The policy.
+    pub spec: RestartSpec,
     /// Failures in a row. A run that succeeded or lived long resets the count.
-    pub(super) failures: u32,
+    pub failures: u32,
     /// When the current run started, on the monotonic clock.
     pub(super) started_mono: Duration,
     /// This daemon saw the run alive. Otherwise its lifetime is unknown and does not reset the count.
@@ -40,16 +41,6 @@ pub(super) struct NextRun {
 }
 
 impl Restarts {
-    /// The policy.
-    pub fn spec(&self) -> RestartSpec {
-        self.spec
-    }
-
-    /// Failures in a row.
-    pub fn failures(&self) -> u32 {
-        self.failures
-    }
-
     /// When the next run is due, on the wall clock; `None` while one lives or when none is to come.
     pub fn next_at(&self) -> Option<DateTime<FixedOffset>> {
         self.next.as_ref().map(|next| next.at)
@@ -118,8 +109,7 @@ impl Worker {
 
     /// A run of a plain worker exited: restarts it, or stops the worker.
     pub(super) fn after_run(&mut self, exit: Exit, now: Now) -> Vec<Effect> {
-        let end = StopReason::Exited(exit);
-        self.restart_or_stop(end, IterationExit::Exit(exit), None, now)
+        self.restart_or_stop(StopReason::Exited(exit), IterationExit::Exit(exit), None, now)
     }
 
     /// A run of a plain worker could not be started: retries, or stops the worker.

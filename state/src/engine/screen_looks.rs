@@ -8,73 +8,52 @@ use super::{
 use crate::notice::Entry;
 use crate::screen::Reading;
 
-/// The result of a look, combined with earlier looks.
-struct LookSummary {
-    /// The screen differs from the look before.
-    changed: bool,
-    /// How long the screen has been still.
-    stable: Duration,
-    /// The screen shows that the agent works.
-    working: bool,
-    /// `None` once the agent runs; before that, whether swarm still waits for a ready screen without reporting it.
-    waiting: Option<bool>,
-    /// The screen has been still for so long that the CPU time of the processes must be checked.
-    probe: bool,
-}
-
 impl Worker {
     pub(super) fn look(&mut self, reading: Option<Reading>, now: Now) -> Vec<Effect> {
         let limit = self.silence_limit();
+        // `None` once the agent runs; before that, whether swarm still waits for a ready screen without reporting it.
         let waiting =
             if let Phase::Starting { ready_by, .. } = &self.phase { Some(ready_by.is_some()) } else { None };
         let Some(watch) = self.phase.watch_mut() else { return vec![] };
         let changed = watch.look(reading.as_ref(), now.mono);
-        let (stable, working) = (watch.stable(), watch.working);
-        let probe = limit.is_some_and(|limit| stable >= limit) && !watch.probing && waiting != Some(true);
+        let (stable, is_ready) = (watch.stable(), watch.ready);
+        let is_still = !watch.working && stable >= DONE_QUIET_TIME;
+        // The screen has been still for so long that the CPU time of the processes must be checked.
+        let mut probe = limit.is_some_and(|limit| stable >= limit) && !watch.probing && waiting != Some(true);
         // Before its prompt is pasted an agent cannot have done anything.
         let counts = waiting.is_none() || !self.policy.paste;
-        let mut effects = match &reading {
-            Some(reading) if counts => self.note_evidence(reading),
-            _ => vec![],
-        };
-        effects.extend(self.look_follows(
-            reading,
-            LookSummary { changed, stable, working, waiting, probe },
-            now,
-        ));
-        effects
-    }
-
-    fn look_follows(&mut self, reading: Option<Reading>, seen: LookSummary, now: Now) -> Vec<Effect> {
-        let LookSummary { changed, stable, working, waiting, mut probe } = seen;
+        let before = self.evidence;
+        self.evidence.done |= counts && reading.as_ref().is_some_and(|reading| reading.done);
+        // The next daemon needs it, because the screen may be gone by then.
+        let mut effects = if self.evidence == before { vec![] } else { vec![Effect::Persist] };
         let may_type = !(self.policy.paste && self.is_held());
         // A screen that was ready while the worker was held prints nothing new after the release.
-        let is_ready = self.phase.watch().is_some_and(|watch| watch.ready);
         if waiting.is_some() && is_ready && may_type {
-            return self.ready(now);
-        }
-        if let Some(reading) = reading
-            && let Some(effects) = self.blocked(&reading, changed, now)
-        {
+            effects.extend(self.ready(now));
             return effects;
         }
-        let is_quiet = !working && stable >= DONE_QUIET_TIME && !self.is_typing() && !self.is_held();
-        if waiting.is_none() && self.evidence.done && is_quiet {
-            let Phase::Running { watch } = &self.phase else { return vec![] };
+        if let Some(blocked) = reading.and_then(|reading| self.blocked(&reading, changed, now)) {
+            effects.extend(blocked);
+            return effects;
+        }
+        if waiting.is_none() && self.evidence.done && is_still && !self.is_typing() && !self.is_held() {
+            let Phase::Running { watch } = &self.phase else { return effects };
             if !watch.ticked {
-                return self.end(Why::Done, now);
+                effects.extend(self.end(Why::Done, now));
+                return effects;
             }
             // A spinner turns: the processes show whether the agent still works.
             probe = !watch.probing;
         }
-        if let Some(effects) = self.turn_end_seen(now) {
-            return effects;
-        }
-        if probe && let Phase::Starting { watch, .. } | Phase::Running { watch } = &mut self.phase {
+        if let Some(ending) = self.turn_end_seen(now) {
+            effects.extend(ending);
+        } else if probe && let Phase::Starting { watch, .. } | Phase::Running { watch } = &mut self.phase {
             watch.probing = true;
-            return vec![Effect::Probe(self.run)];
+            effects.push(Effect::Probe(self.run));
+        } else {
+            effects.extend(self.turn());
         }
-        self.turn()
+        effects
     }
 
     /// The typing of a person's text begins or has ended. The agent has new input then: the end of the last turn no

@@ -65,8 +65,6 @@ impl Worker {
         }
     }
 
-    // ---- tmux ----
-
     /// tmux answers, or no longer does. When it answers again, the agent's state is reported to new subscribers.
     fn reached(&mut self, reachable: bool, now: Now) -> Vec<Effect> {
         let before = std::mem::replace(&mut self.reachable, reachable);
@@ -81,8 +79,6 @@ impl Worker {
         let waits = trouble.map(|t| Entry::Waiting { run: self.run.0, reason: t.what.clone() });
         waits.map(Effect::Notify).into_iter().collect()
     }
-
-    // ---- people ----
 
     pub(super) fn start(&mut self, now: Now) -> Vec<Effect> {
         if self.phase == Phase::Idle { self.start_next(now) } else { vec![] }
@@ -164,25 +160,17 @@ impl Worker {
         self.drop_hold(now);
         match &mut self.phase {
             Phase::Idle | Phase::BackingOff { .. } | Phase::Parked | Phase::Lost => {
-                self.stop(StopReason::Killed)
-            }
-            Phase::Spawning { doomed } => {
-                *doomed = true;
-                vec![Effect::Persist]
+                return self.stop(StopReason::Killed);
             }
             Phase::Starting { .. } | Phase::Prompting { .. } | Phase::Running { .. } => {
-                self.end(Why::Kill, now)
+                return self.end(Why::Kill, now);
             }
-            Phase::Ending { why, .. } => {
-                *why = Why::Kill;
-                vec![Effect::Persist]
-            }
-            Phase::Judging { why, .. } => {
-                *why = Some(Why::Kill);
-                vec![Effect::Persist]
-            }
-            Phase::Stopped { .. } => vec![],
+            Phase::Stopped { .. } => return vec![],
+            Phase::Spawning { doomed } => *doomed = true,
+            Phase::Ending { why, .. } => *why = Why::Kill,
+            Phase::Judging { why, .. } => *why = Some(Why::Kill),
         }
+        vec![Effect::Persist]
     }
 
     pub(super) fn edited(&mut self, edits: Edits) -> Vec<Effect> {
@@ -202,8 +190,6 @@ impl Worker {
         edits.budgets.apply(&mut ralph.budgets);
         vec![Effect::Persist]
     }
-
-    // ---- time ----
 
     pub(super) fn tick(&mut self, now: Now) -> Vec<Effect> {
         if let Some(mut effects) = self.hold_over(now) {

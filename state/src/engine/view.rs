@@ -126,22 +126,16 @@ impl Worker {
                 let paused = || {
                     let ralph = self.ralph.as_ref()?;
                     let by = ralph.paused?;
-                    let detail = match by {
-                        PauseBy::CannotCheck => ralph.cannot_check.clone(),
-                        PauseBy::StoryStuck => ralph.story_stuck.clone(),
-                        PauseBy::User
-                        | PauseBy::Shutdown
-                        | PauseBy::NoProgress
-                        | PauseBy::BudgetUnseen
-                        | PauseBy::HeldOut => None,
-                    };
+                    let details = [
+                        (PauseBy::CannotCheck, &ralph.cannot_check),
+                        (PauseBy::StoryStuck, &ralph.story_stuck),
+                    ];
+                    let detail = details.into_iter().find(|(of, _)| *of == by);
+                    let detail = detail.and_then(|(_, detail)| detail.clone());
                     Some(Cause::Paused { by, detail })
                 };
-                let trouble = self
-                    .trouble
-                    .as_ref()
-                    .map(|t| Cause::NeedsPerson { text: t.what.clone(), answerable: false });
-                trouble.or_else(paused)
+                let what = self.trouble.as_ref().map(|trouble| trouble.what.clone());
+                what.map(|text| Cause::NeedsPerson { text, answerable: false }).or_else(paused)
             }
         }
     }

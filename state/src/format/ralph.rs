@@ -11,24 +11,6 @@ use crate::engine::Edits;
 use crate::model::{LoopStatus, QUESTION_TIMEOUT_SECONDS, WorkerName};
 use crate::notice::PauseBy;
 
-/// The file's keys, in its order. The document's come first, ours after `inactivity_timeout`.
-const KEYS: [&str; 14] = [
-    "worker_name",
-    "prompt_file",
-    "max_iterations",
-    "current_iteration",
-    "status",
-    "started",
-    "last_iteration_started",
-    "consecutive_failures",
-    "total_failures",
-    "done_pattern",
-    "inactivity_timeout",
-    "reason",
-    "paused_by",
-    "format",
-];
-
 /// The state of a loop. Times are local and have no offset, as in the document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RalphFile {
@@ -75,23 +57,23 @@ impl RalphFile {
     /// # Errors
     /// [`FormatError::Broken`] for a path that is not UTF-8.
     pub fn to_bytes(&self) -> Result<Vec<u8>, FormatError> {
-        let values: [Value; 14] = [
-            value("worker_name", &self.worker_name)?,
-            value("prompt_file", &self.prompt_file)?,
-            self.max_iterations.into(),
-            self.current_iteration.into(),
-            value("status", &self.status)?,
-            time(self.started).into(),
-            self.last_iteration_started.map(time).into(),
-            self.consecutive_failures.into(),
-            self.total_failures.into(),
-            self.done_pattern.clone().into(),
-            self.inactivity_timeout.into(),
-            self.reason.clone().into(),
-            value("paused_by", &self.paused_by)?,
-            FORMAT.into(),
+        // The document's keys come first, ours after `inactivity_timeout`.
+        let mut ours: Vec<(&str, Value)> = vec![
+            ("worker_name", value("worker_name", &self.worker_name)?),
+            ("prompt_file", value("prompt_file", &self.prompt_file)?),
+            ("max_iterations", self.max_iterations.into()),
+            ("current_iteration", self.current_iteration.into()),
+            ("status", value("status", &self.status)?),
+            ("started", time(self.started).into()),
+            ("last_iteration_started", self.last_iteration_started.map(time).into()),
+            ("consecutive_failures", self.consecutive_failures.into()),
+            ("total_failures", self.total_failures.into()),
+            ("done_pattern", self.done_pattern.clone().into()),
+            ("inactivity_timeout", self.inactivity_timeout.into()),
+            ("reason", self.reason.clone().into()),
+            ("paused_by", value("paused_by", &self.paused_by)?),
+            ("format", FORMAT.into()),
         ];
-        let mut ours: Vec<(&str, Value)> = KEYS.into_iter().zip(values).collect();
         let asks = (self.question_timeout != QUESTION_TIMEOUT_SECONDS).then_some(self.question_timeout);
         ours.extend(asks.map(|seconds| ("question_timeout", seconds.into())));
         ours.extend(self.message.clone().map(|message| ("message", message.into())));

@@ -129,24 +129,15 @@ impl Record {
             ("spec", value("spec", &self.spec)?),
             ("engine", self.engine.clone()),
         ];
-        if self.legacy.is_some() {
-            ours.push(("legacy", value("legacy", &self.legacy)?));
-        }
-        if self.request.is_some() {
-            ours.push(("request", value("request", &self.request)?));
-        }
-        if self.seen.is_some() {
-            ours.push(("seen", value("seen", &self.seen)?));
-        }
-        if self.status_since.is_some() {
-            ours.push(("status_since", value("status_since", &self.status_since)?));
-        }
-        if self.machine.is_some() {
-            ours.push(("machine", value("machine", &self.machine)?));
-        }
-        if self.lost_with.is_some() {
-            ours.push(("lost_with", value("lost_with", &self.lost_with)?));
-        }
+        let optional = [
+            ("legacy", value("legacy", &self.legacy)?),
+            ("request", value("request", &self.request)?),
+            ("seen", value("seen", &self.seen)?),
+            ("status_since", value("status_since", &self.status_since)?),
+            ("machine", value("machine", &self.machine)?),
+            ("lost_with", value("lost_with", &self.lost_with)?),
+        ];
+        ours.extend(optional.into_iter().filter(|(_, value)| !value.is_null()));
         to_bytes(ours, &self.extra)
     }
 }

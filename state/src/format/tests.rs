@@ -76,7 +76,7 @@ fn a_worker_that_waits_for_its_restart_is_read_as_it_was() {
     let before: Value = serde_json::from_slice(V1_RESTARTING).unwrap();
     assert_kept(&before, &serde_json::from_slice(&record.to_bytes().unwrap()).unwrap(), "");
     let worker: Worker = serde_json::from_value(record.engine.clone()).unwrap();
-    assert_eq!(worker.restarts().map(|r| (r.spec(), r.failures())), Some((spec, 2)));
+    assert_eq!(worker.restarts().map(|r| (r.spec, r.failures)), Some((spec, 2)));
     assert_eq!(worker.reason().as_deref(), Some("exit status 1, restart 2/5 at 10:30:07"));
     assert_eq!(worker.deadline(), Some(std::time::Duration::from_secs(105)));
     assert_kept(&before["engine"], &serde_json::to_value(&worker).unwrap(), "");

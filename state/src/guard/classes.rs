@@ -27,11 +27,6 @@ pub struct GuardClass {
 }
 
 impl GuardClass {
-    /// A class with nothing but a name and a reason, to be completed in the table.
-    const fn new(name: &'static str, reason: &'static str) -> Self {
-        Self { name, reason, files: None, rules: &[], judge: |_| false }
-    }
-
     /// Whether a command belongs to the class.
     pub(super) fn applies(&self, scene: &Scene<'_>) -> bool {
         self.rules.iter().any(|rule| rules::applies(rule, scene))
@@ -40,24 +35,27 @@ impl GuardClass {
     }
 }
 
+/// To be completed in the table.
+const NO_CLASS: GuardClass = GuardClass { name: "", reason: "", files: None, rules: &[], judge: |_| false };
+
 /// Every class. The first that applies is reported.
 pub const CLASSES: [GuardClass; 24] = [
     GuardClass {
-        judge: files::deletes_outside,
-        ..GuardClass::new(
-            "recursive deletion outside the project",
-            "It deletes the project itself, its .git, or files outside it, which no snapshot can restore. Delete single \
+        name: "recursive deletion outside the project",
+        reason: "It deletes the project itself, its .git, or files outside it, which no snapshot can restore. Delete single \
              directories inside the project, and check a variable in a path with ${NAME:?}.",
-        )
+        judge: files::deletes_outside,
+        ..NO_CLASS
     },
     GuardClass {
+        name: "write to a disk or device",
+        reason: "It overwrites a disk or another device. Write to a file in the project.",
         files: Some(Protected::Device),
-        ..GuardClass::new(
-            "write to a disk or device",
-            "It overwrites a disk or another device. Write to a file in the project.",
-        )
+        ..NO_CLASS
     },
     GuardClass {
+        name: "formatting a disk",
+        reason: "It erases or repartitions a disk. Use an image file in the project.",
         rules: &[
             "fdisk|sfdisk|gdisk|sgdisk|parted|cfdisk ~/dev/* !-l !--list !-d",
             "mkfs*|mke2fs|mkswap ~/dev/*",
@@ -69,40 +67,37 @@ pub const CLASSES: [GuardClass; 24] = [
             "badblocks -w",
             "hdparm --security-erase*",
         ],
-        ..GuardClass::new(
-            "formatting a disk",
-            "It erases or repartitions a disk. Use an image file in the project.",
-        )
+        ..NO_CLASS
     },
     GuardClass {
+        name: "privilege escalation",
+        reason: "It runs with the rights of another user, or gives such rights. Work without root, for example with a \
+             package manager that installs into the project.",
         rules: &[
             "sudo|doas -i|-s|--login|--shell",
             "su|visudo|useradd|userdel|adduser|deluser|passwd|chpasswd|usermod|gpasswd|setcap",
             "chmod ~+s|u+s|g+s|ug+s|4755|4711|4777|2755|6755",
         ],
         judge: programs::escalates,
-        ..GuardClass::new(
-            "privilege escalation",
-            "It runs with the rights of another user, or gives such rights. Work without root, for example with a \
-             package manager that installs into the project.",
-        )
+        ..NO_CLASS
     },
     GuardClass {
-        judge: files::changes_permissions,
-        ..GuardClass::new(
-            "permission change at large",
-            "It changes owners or permissions of many files, or of files outside the project. Change the permissions \
+        name: "permission change at large",
+        reason: "It changes owners or permissions of many files, or of files outside the project. Change the permissions \
              of single files inside the project.",
-        )
+        judge: files::changes_permissions,
+        ..NO_CLASS
     },
     GuardClass {
+        name: "forced push",
+        reason: "It overwrites or deletes commits in a repository that other people use. Push to a new branch without force.",
         rules: &["git push ~-f|-d|-uf|-fu|--force*|--delete|--mirror|--prune|+*|:* !-n"],
-        ..GuardClass::new(
-            "forced push",
-            "It overwrites or deletes commits in a repository that other people use. Push to a new branch without force.",
-        )
+        ..NO_CLASS
     },
     GuardClass {
+        name: "rewriting git history",
+        reason: "It rewrites or expires the history, so that commits cannot be restored. Add a commit that changes what \
+             must change.",
         rules: &[
             "git filter-branch|filter-repo",
             "git reflog expire|delete",
@@ -110,21 +105,19 @@ pub const CLASSES: [GuardClass; 24] = [
             "git update-ref -d|--stdin",
             "bfg|git-filter-repo",
         ],
-        ..GuardClass::new(
-            "rewriting git history",
-            "It rewrites or expires the history, so that commits cannot be restored. Add a commit that changes what \
-             must change.",
-        )
+        ..NO_CLASS
     },
     GuardClass {
-        rules: &["git clean -x|-X !-n", "git stash clear", "git worktree remove -f|--force"],
-        ..GuardClass::new(
-            "discarding unsaved work",
-            "It deletes ignored files, stashes or another worktree's changes, which no snapshot has. Delete files by \
+        name: "discarding unsaved work",
+        reason: "It deletes ignored files, stashes or another worktree's changes, which no snapshot has. Delete files by \
              name, or use git clean without -x.",
-        )
+        rules: &["git clean -x|-X !-n", "git stash clear", "git worktree remove -f|--force"],
+        ..NO_CLASS
     },
     GuardClass {
+        name: "keys and passwords",
+        reason: "It reads or changes keys, passwords or tokens of the user. Run the tool that needs the key (such as ssh), \
+             and do not open the file.",
         files: Some(Protected::Credential),
         rules: &[
             "gh auth token",
@@ -136,27 +129,22 @@ pub const CLASSES: [GuardClass; 24] = [
             "gcloud auth print-access-token",
         ],
         judge: files::reads_credentials,
-        ..GuardClass::new(
-            "keys and passwords",
-            "It reads or changes keys, passwords or tokens of the user. Run the tool that needs the key (such as ssh), \
-             and do not open the file.",
-        )
     },
     GuardClass {
+        name: "sending files to another host",
+        reason: "It copies local data to another host. Leave the data in the project, and report what should be sent.",
         judge: network::sends_files,
-        ..GuardClass::new(
-            "sending files to another host",
-            "It copies local data to another host. Leave the data in the project, and report what should be sent.",
-        )
+        ..NO_CLASS
     },
     GuardClass {
+        name: "running code from the network",
+        reason: "It runs downloaded or decoded text that nobody has read. Save it as a file, read it, then run it.",
         judge: network::runs_download,
-        ..GuardClass::new(
-            "running code from the network",
-            "It runs downloaded or decoded text that nobody has read. Save it as a file, read it, then run it.",
-        )
+        ..NO_CLASS
     },
     GuardClass {
+        name: "remote shell",
+        reason: "It lets another host reach this machine. To test a connection, use a client such as curl.",
         rules: &[
             "nc|ncat|netcat -e|-c|--exec|--sh-exec",
             "socat ~EXEC:*|exec:*|SYSTEM:*|system:*",
@@ -164,28 +152,29 @@ pub const CLASSES: [GuardClass; 24] = [
             "ngrok|localtunnel",
         ],
         judge: network::opens_shell,
-        ..GuardClass::new(
-            "remote shell",
-            "It lets another host reach this machine. To test a connection, use a client such as curl.",
-        )
+        ..NO_CLASS
     },
     GuardClass {
+        name: "fork bomb",
+        reason: "It starts processes without end. Start a fixed number of them.",
         judge: programs::is_fork_bomb,
-        ..GuardClass::new("fork bomb", "It starts processes without end. Start a fixed number of them.")
+        ..NO_CLASS
     },
     GuardClass {
+        name: "shutdown",
+        reason: "It ends the machine or the session, with every agent on it. Ask the user to do it.",
         rules: &[
             "shutdown|reboot|halt|poweroff !-c",
             "init|telinit 0|1|6",
             "systemctl poweroff|reboot|halt|kexec|suspend|hibernate|rescue",
             "loginctl terminate-*|kill-*",
         ],
-        ..GuardClass::new(
-            "shutdown",
-            "It ends the machine or the session, with every agent on it. Ask the user to do it.",
-        )
+        ..NO_CLASS
     },
     GuardClass {
+        name: "ending processes at large",
+        reason: "It ends processes that this project did not start, such as other agents. Use kill with the id of your own \
+             process.",
         rules: &[
             "kill $-1|1",
             "killall|killall5|skill !-l !--list !-V",
@@ -195,13 +184,12 @@ pub const CLASSES: [GuardClass; 24] = [
             "tmux kill-session -a",
             "fuser -k -m",
         ],
-        ..GuardClass::new(
-            "ending processes at large",
-            "It ends processes that this project did not start, such as other agents. Use kill with the id of your own \
-             process.",
-        )
+        ..NO_CLASS
     },
     GuardClass {
+        name: "publishing",
+        reason: "It publishes a package, an image or a release, which cannot be undone. Build it, and leave publishing to \
+             the user; --dry-run is allowed.",
         rules: &[
             "npm|yarn|pnpm|bun|lerna publish|unpublish|deprecate",
             "yarn npm publish",
@@ -217,13 +205,11 @@ pub const CLASSES: [GuardClass; 24] = [
             "dotnet nuget push",
             "gh release create",
         ],
-        ..GuardClass::new(
-            "publishing",
-            "It publishes a package, an image or a release, which cannot be undone. Build it, and leave publishing to \
-             the user; --dry-run is allowed.",
-        )
+        ..NO_CLASS
     },
     GuardClass {
+        name: "cron and start-up files",
+        reason: "It runs something later, outside this session. Put the setting into a file of the project.",
         files: Some(Protected::Startup),
         rules: &[
             "crontab !-l",
@@ -232,21 +218,19 @@ pub const CLASSES: [GuardClass; 24] = [
             "launchctl load|bootstrap|enable",
             "update-rc.d|chkconfig",
         ],
-        ..GuardClass::new(
-            "cron and start-up files",
-            "It runs something later, outside this session. Put the setting into a file of the project.",
-        )
+        ..NO_CLASS
     },
     GuardClass {
+        name: "git configuration and hooks",
+        reason: "It changes the user's git configuration, or what git runs. Use git -c NAME=VALUE for one command, or a \
+             plain setting of this repository.",
         files: Some(Protected::GitFiles),
         judge: programs::configures_git,
-        ..GuardClass::new(
-            "git configuration and hooks",
-            "It changes the user's git configuration, or what git runs. Use git -c NAME=VALUE for one command, or a \
-             plain setting of this repository.",
-        )
+        ..NO_CLASS
     },
     GuardClass {
+        name: "escaping a container",
+        reason: "It gives a container access to the host. Mount only the project, and run without --privileged.",
         rules: &[
             "docker|podman|nerdctl --privileged|--pid=host|--ipc=host|--userns=host|--cap-add=ALL|--cap-add=SYS_ADMIN",
             "docker|podman|nerdctl ~/:*|-v/:*|--volume=/:*|*source=/,*|*src=/,*|*docker.sock*|/etc:*|/proc:*|/sys:*",
@@ -256,12 +240,12 @@ pub const CLASSES: [GuardClass; 24] = [
             "nsenter|chroot",
             "mount ~/dev/*|--bind|proc|*cgroup*",
         ],
-        ..GuardClass::new(
-            "escaping a container",
-            "It gives a container access to the host. Mount only the project, and run without --privileged.",
-        )
+        ..NO_CLASS
     },
     GuardClass {
+        name: "swarm's own files and commands",
+        reason: "It changes how swarm supervises and checks this work. Continue the task; the user can stop or change the \
+             worker.",
         files: Some(Protected::SwarmFiles),
         rules: &[
             "swarm daemon stop|restart",
@@ -271,20 +255,17 @@ pub const CLASSES: [GuardClass; 24] = [
             "swarm hooks|plugin uninstall",
             "swarm config edit",
         ],
-        ..GuardClass::new(
-            "swarm's own files and commands",
-            "It changes how swarm supervises and checks this work. Continue the task; the user can stop or change the \
-             worker.",
-        )
+        ..NO_CLASS
     },
     GuardClass {
+        name: "system files",
+        reason: "It changes files of the operating system. Write inside the project.",
         files: Some(Protected::System),
-        ..GuardClass::new(
-            "system files",
-            "It changes files of the operating system. Write inside the project.",
-        )
+        ..NO_CLASS
     },
     GuardClass {
+        name: "kernel, services and firewall",
+        reason: "It changes settings of the whole machine. Start the needed program yourself, in the project.",
         rules: &[
             "sysctl ~-w|--write|*=*",
             "insmod|rmmod|modprobe|swapoff|setenforce",
@@ -295,12 +276,12 @@ pub const CLASSES: [GuardClass; 24] = [
             "ufw disable|reset|allow|delete",
             "umount ~-a|--all|/|/home|/boot",
         ],
-        ..GuardClass::new(
-            "kernel, services and firewall",
-            "It changes settings of the whole machine. Start the needed program yourself, in the project.",
-        )
+        ..NO_CLASS
     },
     GuardClass {
+        name: "deleting infrastructure",
+        reason: "It deletes containers, volumes or cloud resources that other work may need. Delete single resources by \
+             name that this task created.",
         rules: &[
             "docker|podman system|volume|network prune",
             "docker|podman compose down ~-v|--volumes",
@@ -320,13 +301,11 @@ pub const CLASSES: [GuardClass; 24] = [
                 .contains(&scene.operands().next().unwrap_or_default());
             scene.program() == "docker" && stops && scene.substitutes(&["docker"])
         },
-        ..GuardClass::new(
-            "deleting infrastructure",
-            "It deletes containers, volumes or cloud resources that other work may need. Delete single resources by \
-             name that this task created.",
-        )
+        ..NO_CLASS
     },
     GuardClass {
+        name: "deleting a database",
+        reason: "It deletes a database or all of its data. Use a new database for tests, and leave this one.",
         rules: &[
             "dropdb",
             "mysqladmin ~drop",
@@ -337,9 +316,6 @@ pub const CLASSES: [GuardClass; 24] = [
             "php ~migrate:fresh|db:wipe",
         ],
         judge: programs::drops_database,
-        ..GuardClass::new(
-            "deleting a database",
-            "It deletes a database or all of its data. Use a new database for tests, and leave this one.",
-        )
+        ..NO_CLASS
     },
 ];

@@ -161,7 +161,6 @@ pub(super) fn resolve(dir: Option<&str>, path: &str) -> Option<String> {
     Some(format!("/{}", parts.join("/")))
 }
 
-/// Whether `path` is `dir` or lies below it.
 pub(super) fn is_below(path: &str, dir: &str) -> bool {
     path.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || dir == "/")
 }

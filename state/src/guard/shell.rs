@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 mod words;
 
 use super::place::{UNKNOWN, resolve};
+use crate::words::base_name;
 
 /// The maximum depth of nested commands.
 const MAX_DEPTH: u8 = 12;
@@ -57,11 +58,6 @@ impl ShellCommand {
     pub(super) fn program(&self) -> &str {
         base_name(self.words.first().map_or("", String::as_str))
     }
-}
-
-/// The last part of a path.
-pub(super) fn base_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Commands that are connected by `|`.

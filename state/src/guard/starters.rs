@@ -1,46 +1,36 @@
 //! Finds the command behind programs that start another one: `sudo`, `env`, `xargs`, `find -exec`, `sh -c TEXT`.
 
 use super::place::SOME;
-use super::shell::{ShellCommand, ShellReader, assignment, base_name};
+use super::shell::{ShellCommand, ShellReader, assignment};
+use crate::words::base_name;
 
-/// A program that starts the command in its arguments.
-struct Starter {
-    name: &'static str,
-    /// Its options with a value in the next word.
-    valued: &'static [&'static str],
-    /// The number of its own arguments before the command.
-    own: usize,
-}
-
-const fn starter(name: &'static str, valued: &'static [&'static str], own: usize) -> Starter {
-    Starter { name, valued, own }
-}
-
-const STARTERS: [Starter; 24] = [
-    starter("env", &["-u", "-C"], 0),
-    starter("sudo", &["-u", "-g", "-h", "-p", "-C", "-r", "-t", "-T", "-U", "-D", "-R"], 0),
-    starter("doas", &["-u", "-C"], 0),
-    starter("pkexec", &["--user"], 0),
-    starter("xargs", &["-I", "-n", "-P", "-d", "-L", "-s", "-a", "-E"], 0),
-    starter("nohup", &[], 0),
-    starter("time", &["-f", "-o"], 0),
-    starter("timeout", &["-s", "-k"], 1),
-    starter("nice", &["-n"], 0),
-    starter("ionice", &["-c", "-n"], 0),
-    starter("command", &[], 0),
-    starter("builtin", &[], 0),
-    starter("exec", &["-a"], 0),
-    starter("setsid", &[], 0),
-    starter("stdbuf", &["-i", "-o", "-e"], 0),
-    starter("flock", &["-w", "-E"], 1),
-    starter("watch", &["-n"], 0),
-    starter("taskset", &[], 1),
-    starter("strace", &["-o", "-e", "-p"], 0),
-    starter("parallel", &["-j"], 0),
-    starter("unbuffer", &[], 0),
-    starter("fakeroot", &[], 0),
-    starter("busybox", &[], 0),
-    starter("caffeinate", &[], 0),
+/// The programs that start the command in their arguments: the name, the options with a value in the next word, and the
+/// number of its own arguments before the command.
+const STARTERS: [(&str, &[&str], usize); 24] = [
+    ("env", &["-u", "-C"], 0),
+    ("sudo", &["-u", "-g", "-h", "-p", "-C", "-r", "-t", "-T", "-U", "-D", "-R"], 0),
+    ("doas", &["-u", "-C"], 0),
+    ("pkexec", &["--user"], 0),
+    ("xargs", &["-I", "-n", "-P", "-d", "-L", "-s", "-a", "-E"], 0),
+    ("nohup", &[], 0),
+    ("time", &["-f", "-o"], 0),
+    ("timeout", &["-s", "-k"], 1),
+    ("nice", &["-n"], 0),
+    ("ionice", &["-c", "-n"], 0),
+    ("command", &[], 0),
+    ("builtin", &[], 0),
+    ("exec", &["-a"], 0),
+    ("setsid", &[], 0),
+    ("stdbuf", &["-i", "-o", "-e"], 0),
+    ("flock", &["-w", "-E"], 1),
+    ("watch", &["-n"], 0),
+    ("taskset", &[], 1),
+    ("strace", &["-o", "-e", "-p"], 0),
+    ("parallel", &["-j"], 0),
+    ("unbuffer", &[], 0),
+    ("fakeroot", &[], 0),
+    ("busybox", &[], 0),
+    ("caffeinate", &[], 0),
 ];
 
 /// Programs that run the text after `-c`, or their standard input.
@@ -68,11 +58,11 @@ fn shell_text(words: &[String]) -> Option<&String> {
 /// The words behind a starter and its options; `None` for another program, or if nothing follows.
 fn behind(words: &[String]) -> Option<&[String]> {
     let name = base_name(words.first()?);
-    let Starter { valued, own, .. } = STARTERS.iter().find(|starter| starter.name == name)?;
+    let (_, valued, mut own) = STARTERS.into_iter().find(|(starter, ..)| *starter == name)?;
     if name == "command" && words.get(1).is_some_and(|word| ["-v", "-V"].contains(&word.as_str())) {
         return None;
     }
-    let (mut at, mut own) = (1, *own);
+    let mut at = 1;
     while let Some(word) = words.get(at) {
         if word.starts_with('-') {
             at += usize::from(valued.contains(&word.as_str()));

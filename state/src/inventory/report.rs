@@ -22,17 +22,6 @@ pub enum ReportFormat {
     Libtest,
 }
 
-/// Why a report cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReportError {
-    /// The file is not in the format that was requested.
-    #[error("it is not a {0} report")]
-    Foreign(&'static str),
-    /// The file is in the format, and damaged.
-    #[error("it is not valid XML: {0}")]
-    Xml(String),
-}
-
 crate::word_table!(pub ReportFormat, word, of_word, [(Junit, "junit"), (Tap, "tap"), (Libtest, "libtest")]);
 
 impl ReportFormat {
@@ -43,11 +32,11 @@ impl ReportFormat {
     ///
     /// # Errors
     /// When it is not in this format.
-    pub fn read(self, text: &str) -> Result<ReportedTests, ReportError> {
+    pub fn read(self, text: &str) -> Result<ReportedTests, String> {
         let mut tests = match self {
             Self::Junit => junit(text)?,
-            Self::Tap => of_tap(text).ok_or(ReportError::Foreign("TAP"))?,
-            Self::Libtest => libtest(text).ok_or(ReportError::Foreign("libtest JSON"))?,
+            Self::Tap => of_tap(text).ok_or_else(|| foreign("TAP"))?,
+            Self::Libtest => libtest(text).ok_or_else(|| foreign("libtest JSON"))?,
         };
         if tests.ran.len() + tests.skipped.len() > MAX_NAMED {
             tests = ReportedTests { counts: tests.counts, ..ReportedTests::default() };
@@ -73,6 +62,11 @@ impl ReportedTests {
     }
 }
 
+/// The error of a file that is not in the format that was requested.
+fn foreign(format: &str) -> String {
+    format!("it is not a {format} report")
+}
+
 /// A name without addresses, which differ from run to run.
 fn stable(name: &str) -> String {
     let mut parts = name.split("0x");
@@ -86,12 +80,12 @@ fn stable(name: &str) -> String {
 
 /// The elements `testcase`; those with an element `skipped` did not run.
 #[expect(clippy::wildcard_enum_match_arm, reason = "only elements matter")]
-fn junit(text: &str) -> Result<ReportedTests, ReportError> {
+fn junit(text: &str) -> Result<ReportedTests, String> {
     let mut reader = Reader::from_str(text);
     reader.config_mut().check_end_names = false;
     let (mut tests, mut open, mut is_junit) = (ReportedTests::default(), None::<(String, TestCounts)>, false);
     loop {
-        match reader.read_event().map_err(|e| ReportError::Xml(e.to_string()))? {
+        match reader.read_event().map_err(|e| format!("it is not valid XML: {e}"))? {
             Event::Eof => break,
             Event::Start(tag) | Event::Empty(tag)
                 if matches!(tag.local_name().as_ref(), b"testsuite" | b"testsuites") =>
@@ -120,7 +114,7 @@ fn junit(text: &str) -> Result<ReportedTests, ReportError> {
             _ => {}
         }
     }
-    if is_junit { Ok(tests) } else { Err(ReportError::Foreign("JUnit")) }
+    if is_junit { Ok(tests) } else { Err(foreign("JUnit")) }
 }
 
 /// The name of a test, before the elements in it were read.
@@ -137,9 +131,7 @@ fn testcase(tag: &BytesStart<'_>) -> (String, TestCounts) {
 
 fn of_tap(text: &str) -> Option<ReportedTests> {
     let mut tests = ReportedTests::default();
-    for test in text.lines().filter_map(tap_test) {
-        tests.add(test.name, test.counts());
-    }
+    text.lines().filter_map(tap_test).for_each(|(name, counts)| tests.add(name, counts));
     Some(ReportedTests { counts: tap(text)?, ..tests })
 }
 

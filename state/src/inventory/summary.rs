@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 
 use super::TestCounts;
 use crate::runners::SummaryFormat;
@@ -11,19 +11,7 @@ use crate::screen::strip;
 impl SummaryFormat {
     /// Whether the counts are a sum over the whole output: without a part of it they are too small.
     pub(super) fn is_summed(self) -> bool {
-        match self {
-            Self::Libtest | Self::Go | Self::Maven | Self::Dotnet | Self::Tap => true,
-            Self::None
-            | Self::Pytest
-            | Self::Unittest
-            | Self::Nextest
-            | Self::Jest
-            | Self::Vitest
-            | Self::Mocha
-            | Self::Rspec
-            | Self::Phpunit
-            | Self::Ctest => false,
-        }
+        matches!(self, Self::Libtest | Self::Go | Self::Maven | Self::Dotnet | Self::Tap)
     }
 }
 
@@ -32,7 +20,7 @@ pub fn count(format: SummaryFormat, output: &str) -> Option<TestCounts> {
     let text = strip(output);
     match format {
         SummaryFormat::None => None,
-        SummaryFormat::Pytest => pytest(&text),
+        SummaryFormat::Pytest => listed(&text, &PYTEST),
         SummaryFormat::Unittest => unittest(&text),
         SummaryFormat::Libtest => listed(&text, &LIBTEST),
         SummaryFormat::Nextest => nextest(&text),
@@ -64,13 +52,31 @@ static LIBTEST: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^test result: \w+
 static TESTS_LINE: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^\s*Tests:?\s+(\d+ .*)$"));
 static PART: LazyLock<Regex> = LazyLock::new(|| regex(r"(\d+) ([a-z]+(?: fail)?)"));
 
+/// The sum over everything that matches; `None` if nothing does.
+fn summed(text: &str, pattern: &Regex, counts: impl Fn(&Captures<'_>) -> TestCounts) -> Option<TestCounts> {
+    let mut sum = None;
+    for found in pattern.captures_iter(text) {
+        *sum.get_or_insert_with(TestCounts::default) += counts(&found);
+    }
+    sum
+}
+
+/// The number in a group of a pattern; 0 if the group has none.
+fn value(found: &Captures<'_>, group: usize) -> u64 {
+    found.get(group).and_then(|number| number.as_str().parse().ok()).unwrap_or(0)
+}
+
+/// The sum of the numbers in the first group of a pattern.
+fn total(text: &str, pattern: &Regex) -> u64 {
+    pattern.captures_iter(text).map(|found| value(&found, 1)).sum()
+}
+
 /// The sum over the lines that match, each a list such as `1 failed, 2 passed`.
 fn listed(text: &str, line: &Regex) -> Option<TestCounts> {
-    let mut sum = None;
-    for found in line.captures_iter(text) {
-        let sum = sum.get_or_insert_with(TestCounts::default);
+    summed(text, line, |found| {
+        let mut sum = TestCounts::default();
         for part in PART.captures_iter(&found[1]) {
-            let number = part[1].parse().unwrap_or(0);
+            let number = value(&part, 1);
             match &part[2] {
                 "passed" | "xpassed" => sum.run += number,
                 "failed" | "error" | "errors" => {
@@ -81,17 +87,8 @@ fn listed(text: &str, line: &Regex) -> Option<TestCounts> {
                 _ => {}
             }
         }
-    }
-    sum
-}
-
-fn pytest(text: &str) -> Option<TestCounts> {
-    listed(text, &PYTEST)
-}
-
-/// A number in a text, by a pattern with one group.
-fn number(pattern: &Regex, text: &str) -> Option<u64> {
-    pattern.captures(text)?[1].parse().ok()
+        sum
+    })
 }
 
 /// `Ran 3 tests in 0.1s`, an empty line, `FAILED (failures=1, skipped=1)`
@@ -100,22 +97,17 @@ fn unittest(text: &str) -> Option<TestCounts> {
         regex(r"(?m)^Ran (\d+) tests? in [\d.]+s\s*\n\s*(?:OK|FAILED|NO TESTS RAN)(?: \((.*)\))?$")
     });
     static VALUE: LazyLock<Regex> = LazyLock::new(|| regex(r"([a-z ]+)=(\d+)"));
-    let mut sum = None;
-    for found in RAN.captures_iter(text) {
-        let sum = sum.get_or_insert_with(TestCounts::default);
+    summed(text, &RAN, |found| {
         let (mut failed, mut skipped) = (0, 0);
-        for value in VALUE.captures_iter(found.get(2).map_or("", |list| list.as_str())) {
-            let number: u64 = value[2].parse().unwrap_or(0);
-            match value[1].trim() {
-                "failures" | "errors" | "unexpected successes" => failed += number,
-                "skipped" | "expected failures" => skipped += number,
+        for part in VALUE.captures_iter(found.get(2).map_or("", |list| list.as_str())) {
+            match part[1].trim() {
+                "failures" | "errors" | "unexpected successes" => failed += value(&part, 2),
+                "skipped" | "expected failures" => skipped += value(&part, 2),
                 _ => {}
             }
         }
-        let all: u64 = found[1].parse().unwrap_or(0);
-        *sum += TestCounts { run: all.saturating_sub(skipped), failed, skipped };
-    }
-    sum
+        TestCounts { run: value(found, 1).saturating_sub(skipped), failed, skipped }
+    })
 }
 
 /// `Summary [   0.005s] 3 tests run: 2 passed, 1 failed, 1 skipped`
@@ -124,16 +116,11 @@ fn nextest(text: &str) -> Option<TestCounts> {
         LazyLock::new(|| regex(r"(?m)^\s*Summary \[[^\]]*\]\s+(\d+)(?:/\d+)? tests? run: (.*)$"));
     static FAILED: LazyLock<Regex> = LazyLock::new(|| regex(r"(\d+) (?:failed|timed out|exec failed)\b"));
     static SKIPPED: LazyLock<Regex> = LazyLock::new(|| regex(r"(\d+) skipped"));
-    let mut sum = None;
-    for found in SUMMARY.captures_iter(text) {
-        let failed = FAILED.captures_iter(&found[2]).filter_map(|part| part[1].parse::<u64>().ok()).sum();
-        *sum.get_or_insert_with(TestCounts::default) += TestCounts {
-            run: found[1].parse().unwrap_or(0),
-            failed,
-            skipped: number(&SKIPPED, &found[2]).unwrap_or(0),
-        };
-    }
-    sum
+    summed(text, &SUMMARY, |found| TestCounts {
+        run: value(found, 1),
+        failed: total(&found[2], &FAILED),
+        skipped: SKIPPED.captures(&found[2]).map_or(0, |skipped| value(&skipped, 1)),
+    })
 }
 
 /// The lines of `node --test` (`# tests 3`, or `ℹ tests 3`), or else TAP.
@@ -154,8 +141,8 @@ pub(super) fn tap(text: &str) -> Option<TestCounts> {
     }
     let mut sum = None;
     for line in text.lines() {
-        if let Some(test) = tap_test(line) {
-            *sum.get_or_insert_with(TestCounts::default) += test.counts();
+        if let Some((_, counts)) = tap_test(line) {
+            *sum.get_or_insert_with(TestCounts::default) += counts;
         } else if line.starts_with("1..") {
             sum.get_or_insert_with(TestCounts::default);
         }
@@ -163,22 +150,8 @@ pub(super) fn tap(text: &str) -> Option<TestCounts> {
     sum
 }
 
-/// A test of a TAP stream.
-pub(super) struct TapTest<'a> {
-    pub(super) name: &'a str,
-    passed: bool,
-    pub(super) skipped: bool,
-}
-
-impl TapTest<'_> {
-    pub(super) fn counts(&self) -> TestCounts {
-        let failed = u64::from(!self.passed && !self.skipped);
-        TestCounts { run: u64::from(!self.skipped), failed, skipped: u64::from(self.skipped) }
-    }
-}
-
-/// Reads `ok 1 - name # SKIP why`. Subtests are indented and do not count.
-pub(super) fn tap_test(line: &str) -> Option<TapTest<'_>> {
+/// Reads the name and the counts of `ok 1 - name # SKIP why`. Subtests are indented and do not count.
+pub(super) fn tap_test(line: &str) -> Option<(&str, TestCounts)> {
     let (passed, rest) = match line.strip_prefix("not ok") {
         Some(rest) => (false, rest),
         None => (true, line.strip_prefix("ok")?),
@@ -191,24 +164,22 @@ pub(super) fn tap_test(line: &str) -> Option<TapTest<'_>> {
     let name = name.trim().trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
     let name = name.strip_prefix("- ").unwrap_or(name).trim();
     let skipped = directive.starts_with("skip") || directive.starts_with("todo");
-    Some(TapTest { name, passed, skipped })
+    let (skipped, failed) = (u64::from(skipped), u64::from(!passed && !skipped));
+    Some((name, TestCounts { run: 1 - skipped, failed, skipped }))
 }
 
 /// `  2 passing (6ms)`, `  1 pending`, `  1 failing`
 fn mocha(text: &str) -> Option<TestCounts> {
     static LINE: LazyLock<Regex> =
         LazyLock::new(|| regex(r"(?m)^\s*(\d+) (passing|pending|failing)(?: \([\w. ]+\))?\s*$"));
-    let mut sum = None;
-    for found in LINE.captures_iter(text) {
-        let number = found[1].parse().unwrap_or(0);
-        let sum = sum.get_or_insert_with(TestCounts::default);
-        *sum += match &found[2] {
+    summed(text, &LINE, |found| {
+        let number = value(found, 1);
+        match &found[2] {
             "passing" => TestCounts { run: number, ..TestCounts::default() },
             "failing" => TestCounts { run: number, failed: number, skipped: 0 },
             _ => TestCounts { skipped: number, ..TestCounts::default() },
-        };
-    }
-    sum
+        }
+    })
 }
 
 /// The tests of `go test -v` or `-json`. Without these options, only packages are known, and they count.
@@ -242,13 +213,10 @@ fn rspec(text: &str) -> Option<TestCounts> {
     static LINE: LazyLock<Regex> = LazyLock::new(|| {
         regex(r"(?m)^(\d+) examples?, (\d+) failures?(?:, (\d+) pending)?(?:, \d+ errors? .*)?\s*$")
     });
-    let mut sum = None;
-    for found in LINE.captures_iter(text) {
-        let value = |at: usize| found.get(at).and_then(|n| n.as_str().parse::<u64>().ok()).unwrap_or(0);
-        *sum.get_or_insert_with(TestCounts::default) +=
-            TestCounts { run: value(1).saturating_sub(value(3)), failed: value(2), skipped: value(3) };
-    }
-    sum
+    summed(text, &LINE, |found| {
+        let skipped = value(found, 3);
+        TestCounts { run: value(found, 1).saturating_sub(skipped), failed: value(found, 2), skipped }
+    })
 }
 
 /// `OK (3 tests, 4 assertions)`, or `Tests: 3, Assertions: 4, Failures: 1, Skipped: 1.`
@@ -257,17 +225,15 @@ fn phpunit(text: &str) -> Option<TestCounts> {
     static LINE: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^Tests: (\d+), Assertions: \d+(.*)\.\s*$"));
     static FAILED: LazyLock<Regex> = LazyLock::new(|| regex(r"(?:Errors|Failures): (\d+)"));
     static SKIPPED: LazyLock<Regex> = LazyLock::new(|| regex(r"(?:Skipped|Incomplete): (\d+)"));
-    let total = |pattern: &Regex, text: &str| -> u64 {
-        pattern.captures_iter(text).filter_map(|found| found[1].parse::<u64>().ok()).sum()
-    };
-    let mut sum =
-        number(&GREEN, text).map(|_| TestCounts { run: total(&GREEN, text), ..TestCounts::default() });
-    for found in LINE.captures_iter(text) {
-        let (all, skipped) = (found[1].parse::<u64>().unwrap_or(0), total(&SKIPPED, &found[2]));
-        *sum.get_or_insert_with(TestCounts::default) +=
-            TestCounts { run: all.saturating_sub(skipped), failed: total(&FAILED, &found[2]), skipped };
-    }
-    sum
+    let green = summed(text, &GREEN, |found| TestCounts { run: value(found, 1), ..TestCounts::default() });
+    let other = summed(text, &LINE, |found| {
+        let (failed, skipped) = (total(&found[2], &FAILED), total(&found[2], &SKIPPED));
+        TestCounts { run: value(found, 1).saturating_sub(skipped), failed, skipped }
+    });
+    [green, other].into_iter().flatten().reduce(|mut sum, counts| {
+        sum += counts;
+        sum
+    })
 }
 
 /// `66% tests passed, 1 tests failed out of 3`
@@ -276,15 +242,9 @@ fn ctest(text: &str) -> Option<TestCounts> {
         LazyLock::new(|| regex(r"(?m)^\d+% tests passed, (\d+) tests? failed out of (\d+)\s*$"));
     static SKIPPED: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)\*\*\*(?:Skipped|Not Run \(Disabled\))"));
     static DISABLED: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)\*\*\*Not Run \(Disabled\)"));
-    let mut sum = None;
-    for found in LINE.captures_iter(text) {
-        *sum.get_or_insert_with(TestCounts::default) += TestCounts {
-            run: found[2].parse().unwrap_or(0),
-            failed: found[1].parse().unwrap_or(0),
-            skipped: 0,
-        };
-    }
-    let mut sum = sum?;
+    let counts =
+        |found: &Captures<'_>| TestCounts { run: value(found, 2), failed: value(found, 1), skipped: 0 };
+    let mut sum = summed(text, &LINE, counts)?;
     let (skipped, disabled) = (SKIPPED.find_iter(text).count(), DISABLED.find_iter(text).count());
     // Disabled tests are not in the total.
     sum.run = sum.run.saturating_sub((skipped - disabled) as u64);
@@ -297,13 +257,10 @@ fn dotnet(text: &str) -> Option<TestCounts> {
     static LINE: LazyLock<Regex> = LazyLock::new(|| {
         regex(r"(?m)^(?:Passed|Failed|Skipped)!\s+- Failed:\s*(\d+), Passed:\s*(\d+), Skipped:\s*(\d+),")
     });
-    let mut sum = None;
-    for found in LINE.captures_iter(text) {
-        let value = |at: usize| found[at].parse::<u64>().unwrap_or(0);
-        *sum.get_or_insert_with(TestCounts::default) +=
-            TestCounts { run: value(1) + value(2), failed: value(1), skipped: value(3) };
-    }
-    sum
+    summed(text, &LINE, |found| {
+        let failed = value(found, 1);
+        TestCounts { run: failed + value(found, 2), failed, skipped: value(found, 3) }
+    })
 }
 
 /// `[INFO] Tests run: 3, Failures: 0, Errors: 0, Skipped: 1`; the lines of classes also have a time.
@@ -313,14 +270,8 @@ fn maven(text: &str) -> Option<TestCounts> {
             r"(?m)^(?:\[\w+\] )?\s*Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+)(?:, Flakes: \d+)?\s*$",
         )
     });
-    let mut sum = None;
-    for found in LINE.captures_iter(text) {
-        let value = |at: usize| found[at].parse::<u64>().unwrap_or(0);
-        *sum.get_or_insert_with(TestCounts::default) += TestCounts {
-            run: value(1).saturating_sub(value(4)),
-            failed: value(2) + value(3),
-            skipped: value(4),
-        };
-    }
-    sum
+    summed(text, &LINE, |found| {
+        let (failed, skipped) = (value(found, 2) + value(found, 3), value(found, 4));
+        TestCounts { run: value(found, 1).saturating_sub(skipped), failed, skipped }
+    })
 }

@@ -1,7 +1,5 @@
 //! The status of a worker and of its loop.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// The status of a worker, as every verb shows it. [`crate::cause::Cause`] says why.
@@ -68,12 +66,6 @@ impl Status {
     }
 }
 
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
 /// The status of a loop in `state.json`, in the document's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -93,9 +85,3 @@ crate::word_table!(
     as_str,
     [(Running, "running"), (Paused, "paused"), (Stopped, "stopped"), (Failed, "failed")]
 );
-
-impl fmt::Display for LoopStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}

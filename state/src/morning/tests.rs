@@ -293,9 +293,9 @@ proptest! {
         prop_assert!(view.rows.is_sorted_by_key(|row| row.group));
         let totals = view.totals();
         // A worker without news has no iterations.
-        prop_assert_eq!(totals.work.iterations, workers.iter().map(|worker| worker.2).sum::<u64>());
+        prop_assert_eq!(totals.iterations, workers.iter().map(|worker| worker.2).sum::<u64>());
         let known: Vec<u64> = view.rows.iter().filter_map(|row| row.work.cost).collect();
-        prop_assert_eq!(totals.work.cost, (!known.is_empty()).then(|| known.iter().sum()));
+        prop_assert_eq!(totals.cost, (!known.is_empty()).then(|| known.iter().sum()));
         let grouped: usize = view.groups().map(|(_, rows)| rows.len()).sum();
         prop_assert_eq!(grouped, view.rows.len());
     }

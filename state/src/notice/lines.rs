@@ -5,38 +5,17 @@ use super::{Entry, IterationExit, duration};
 impl Entry {
     /// The line that the follower prints, without its line end; `None` when it prints nothing.
     pub fn follow_line(&self, name: &str) -> Option<String> {
-        match self {
+        let is_silent = matches!(
+            self,
             Self::Started { .. }
-            | Self::Ready { .. }
-            | Self::Idle { .. }
-            | Self::PromptSent { .. }
-            | Self::RunEnded { .. }
-            | Self::Cleaned
-            | Self::Stopped { .. } => None,
-            Self::PromptFailed { .. }
-            | Self::Waiting { .. }
-            | Self::IterationStarted { .. }
-            | Self::IterationEnded { .. }
-            | Self::IterationFailed { .. }
-            | Self::Inactivity { .. }
-            | Self::InactivityExtended { .. }
-            | Self::StoryStarted { .. }
-            | Self::CheckStarted { .. }
-            | Self::Checked { .. }
-            | Self::GatesMissed { .. }
-            | Self::GatesHeld { .. }
-            | Self::Outage { .. }
-            | Self::OutOfTime { .. }
-            | Self::DonePatternMatched { .. }
-            | Self::LoopComplete { .. }
-            | Self::LoopFailed { .. }
-            | Self::Paused { .. }
-            | Self::Resumed
-            | Self::Held { .. }
-            | Self::Released
-            | Self::Lost { .. }
-            | Self::Warning { .. } => Some(format!("[ralph] {name}: {}", self.words())),
-        }
+                | Self::Ready { .. }
+                | Self::Idle { .. }
+                | Self::PromptSent { .. }
+                | Self::RunEnded { .. }
+                | Self::Cleaned
+                | Self::Stopped { .. }
+        );
+        (!is_silent).then(|| format!("[ralph] {name}: {}", self.words()))
     }
 
     /// The text of the notice, without the worker's name.

@@ -160,23 +160,19 @@ impl PauseBy {
 
     /// The state of the paused loop for a person to read.
     pub(crate) fn state_text(self) -> String {
-        match self {
-            Self::User => "paused".to_owned(),
-            Self::Shutdown => "paused when the daemon stopped".to_owned(),
-            Self::NoProgress | Self::BudgetUnseen | Self::HeldOut | Self::CannotCheck | Self::StoryStuck => {
-                format!("paused: {}", self.row().2)
-            }
-        }
+        self.paused("paused when the daemon stopped", |why| format!("paused: {why}"))
     }
 
     /// The text that the follower prints when the loop is paused.
     pub(crate) fn follow_text(self) -> String {
-        match self {
-            Self::User => "paused".to_owned(),
-            Self::Shutdown => "paused (the daemon is stopping)".to_owned(),
-            Self::NoProgress | Self::BudgetUnseen | Self::HeldOut | Self::CannotCheck | Self::StoryStuck => {
-                format!("paused ({})", self.row().2)
-            }
+        self.paused("paused (the daemon is stopping)", |why| format!("paused ({why})"))
+    }
+
+    fn paused(self, at_shutdown: &str, by_itself: fn(&str) -> String) -> String {
+        match self.row() {
+            _ if self.is_user() => "paused".to_owned(),
+            (.., "") => at_shutdown.to_owned(),
+            (.., why) => by_itself(why),
         }
     }
 

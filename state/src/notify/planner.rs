@@ -40,12 +40,10 @@ pub struct NotifyRules {
 
 /// The state of a worker as far as notifications depend on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the other fields are told by their name")]
 pub struct WorkerState {
-    /// Its name.
     pub name: String,
-    /// Its status.
     pub status: Status,
-    /// The cause of the status.
     pub cause: Option<Cause>,
     /// The number of its current or last run.
     pub run: u64,
@@ -122,7 +120,7 @@ impl NotifyPlanner {
         }
         self.states.retain(|name, _| present.contains(name));
         self.was_quiet |=
-            self.is_quiet(now) && self.states.values().any(|state| self.is_state_due(state, now));
+            self.is_quiet(now) && self.states.values().any(|state| state.is_due(self.rules.delay, now));
     }
 
     /// Adds the announced states of an earlier planner, as states that do not hold at the moment.
@@ -190,11 +188,11 @@ impl NotifyPlanner {
             return vec![];
         }
         let delay = self.rules.delay;
-        let is_due = |state: &KnownState| state.waits() && state.since + delay <= now.mono;
         for (_, state) in self.states.iter_mut().filter(|(name, _)| attached.contains(*name)) {
-            state.is_announced |= is_due(state);
+            state.is_announced |= state.is_due(delay, now);
         }
-        let mut due: Vec<&mut KnownState> = self.states.values_mut().filter(|state| is_due(state)).collect();
+        let mut due: Vec<&mut KnownState> =
+            self.states.values_mut().filter(|state| state.is_due(delay, now)).collect();
         due.sort_by_key(|state| (state.message.class, state.since));
         let (current, last) = match self.minute {
             Some(minute) if now.mono < minute.end() => (Some(minute), None),
@@ -222,18 +220,13 @@ impl NotifyPlanner {
 
     /// Treats the states that are due as announced, because nobody receives messages.
     pub fn drop_due(&mut self, now: Now) {
-        let delay = self.rules.delay;
         for state in self.states.values_mut() {
-            state.is_announced |= state.waits() && state.since + delay <= now.mono;
+            state.is_announced |= state.is_due(self.rules.delay, now);
         }
     }
 
     fn is_quiet(&self, now: Now) -> bool {
         self.rules.quiet.and_then(|quiet| quiet.left(now.wall)).is_some()
-    }
-
-    fn is_state_due(&self, state: &KnownState, now: Now) -> bool {
-        state.waits() && state.since + self.rules.delay <= now.mono
     }
 
     /// The announced states, for the planner of the next daemon.
@@ -252,5 +245,10 @@ impl KnownState {
     /// Whether it holds and is not announced yet.
     fn waits(&self) -> bool {
         !self.is_announced && self.gone.is_none()
+    }
+
+    /// Whether it is to be announced, because it has held for the delay.
+    fn is_due(&self, delay: Duration, now: Now) -> bool {
+        self.waits() && self.since + delay <= now.mono
     }
 }

@@ -83,8 +83,3 @@ pub fn common_permission() -> Vec<Marker> {
         marker(r"^Username for '[^\n]*':[ \u00a0]*\Z", "a prompt for a user name"),
     ]
 }
-
-/// A list of texts.
-pub(super) fn words(list: &[&str]) -> Vec<String> {
-    list.iter().map(|&word| word.to_owned()).collect()
-}

@@ -7,6 +7,7 @@ use super::sandbox::SandboxProfile;
 use crate::model::{PromptVia, is_default};
 use crate::outage::Wording;
 use crate::transcript::{Account, Usage};
+use crate::words::base_name;
 
 /// The facts about one agent CLI that swarm uses. A field that is left out has the generic row's value.
 /// [`Profile::default`] is blank and fits no agent; a command that no row knows has [`Profile::generic`].
@@ -315,29 +316,25 @@ impl Profile {
     /// a model.
     pub fn command_with_model(&self, cmd: &[String], model: &str) -> Option<Vec<String>> {
         let flag = self.model_flag.as_ref()?;
-        let mut cmd = cmd.to_vec();
-        let at = self.place_of_flags(&cmd);
-        cmd.splice(at..at, [flag.clone(), model.to_owned()]);
-        Some(cmd)
+        Some(inserted(cmd, self.place_of_flags(cmd), [flag.clone(), model.to_owned()]))
     }
 
     /// The command with the arguments for work without permission prompts.
     pub fn command_unattended(&self, cmd: &[String]) -> Vec<String> {
-        let mut cmd = cmd.to_vec();
-        let at = self.place_of_flags(&cmd);
-        cmd.splice(at..at, self.unattended_args.iter().cloned());
-        cmd
+        inserted(cmd, self.place_of_flags(cmd), self.unattended_args.iter().cloned())
     }
 
     /// The command with a session id, where it takes one: right behind the program, before any prompt.
     pub fn command_with_session(&self, cmd: &[String], id: &str) -> Vec<String> {
-        let mut cmd = cmd.to_vec();
-        if let Some(flag) = self.session_flag.as_ref().filter(|_| self.takes_session(&cmd)) {
-            let at = self.place_of_program(&cmd);
-            cmd.splice(at..at, [flag.clone(), id.to_owned()]);
-        }
-        cmd
+        let flag = self.session_flag.clone().filter(|_| self.takes_session(cmd));
+        let flag = flag.into_iter().flat_map(|flag| [flag, id.to_owned()]);
+        inserted(cmd, self.place_of_program(cmd), flag)
     }
+}
+
+fn inserted(cmd: &[String], at: usize, words: impl IntoIterator<Item = String>) -> Vec<String> {
+    let (before, after) = cmd.split_at(at);
+    before.iter().cloned().chain(words).chain(after.iter().cloned()).collect()
 }
 
 /// The index of the program's word: behind `env`, its options and its assignments.
@@ -354,9 +351,4 @@ pub(super) fn program(cmd: &[String]) -> usize {
         }
     }
     at
-}
-
-/// The last component of a path.
-pub(super) fn base_name(word: &str) -> &str {
-    word.rsplit('/').next().unwrap_or(word)
 }

@@ -1,11 +1,12 @@
 //! The rows: one function a CLI. Markers were taken from screens of the versions named there, unless the
 //! comment says otherwise.
 
-use super::dialogs::{Marker, dialog, end, marker, words};
+use super::dialogs::{Marker, dialog, end, marker};
 use super::profile::{HookStyle, Profile};
 use super::sandbox;
 use crate::model::PromptVia;
 use crate::outage::{OutageKind, Wording};
+use crate::words::words;
 
 pub(super) fn table() -> Vec<Profile> {
     vec![claude(), codex(), opencode(), gemini(), qwen(), aider(), Profile::generic()]

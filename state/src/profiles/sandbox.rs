@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::dialogs::words;
+use crate::words::words;
 
 /// The part of a profile for sandboxes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

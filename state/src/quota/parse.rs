@@ -17,31 +17,27 @@ const MAX_PERCENT: f64 = 9999.0;
 /// The limits in the input of Claude Code's status line: `rate_limits.WINDOW.{used_percentage,resets_at}`. `now`:
 /// seconds since 1970.
 pub fn claude_limits(input: &Value, now: i64) -> Vec<QuotaFigure> {
-    let limits = &input["rate_limits"];
-    let figure = |&(name, minutes): &(&str, u32)| {
-        let limit = &limits[name];
-        let used = percent(&limit["used_percentage"])?;
-        Some(QuotaFigure {
-            window: name.to_owned(),
-            minutes,
-            used,
-            resets_at: seconds(&limit["resets_at"]),
-            read_at: now,
-        })
-    };
-    CLAUDE_WINDOWS.iter().filter_map(figure).collect()
+    claude_figures(&input["rate_limits"], "resets_at", now, |limit| percent(&limit["used_percentage"]))
 }
 
 /// The limits in an event of `claude -p --output-format stream-json`:
 /// `rate_limit_info.unifiedWindows.WINDOW.{utilization,resetsAt}`. The event has no time.
 pub fn claude_event_limits(info: &Value) -> Vec<QuotaFigure> {
-    let limits = &info["unifiedWindows"];
-    let figure = |&(name, minutes): &(&str, u32)| {
-        let limit = &limits[name];
+    claude_figures(&info["unifiedWindows"], "resetsAt", 0, |limit| {
         // A fraction of the limit. Without the rounding, 0.29 would be 28 %.
-        let used = (limit["utilization"].as_f64()? * 1000.0).round() / 10.0;
-        let (window, used) = (name.to_owned(), percent(&used.into())?);
-        Some(QuotaFigure { window, minutes, used, resets_at: seconds(&limit["resetsAt"]), read_at: 0 })
+        percent(&((limit["utilization"].as_f64()? * 1000.0).round() / 10.0).into())
+    })
+}
+
+fn claude_figures(
+    limits: &Value,
+    reset: &str,
+    read_at: i64,
+    used: impl Fn(&Value) -> Option<u16>,
+) -> Vec<QuotaFigure> {
+    let figure = |&(name, minutes): &(&str, u32)| {
+        let (limit, window) = (&limits[name], name.to_owned());
+        Some(QuotaFigure { window, minutes, used: used(limit)?, resets_at: seconds(&limit[reset]), read_at })
     };
     CLAUDE_WINDOWS.iter().filter_map(figure).collect()
 }

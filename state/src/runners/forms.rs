@@ -1,6 +1,7 @@
 //! Short forms for the rows of the table.
 
 use super::{Runner, RunnerConfig, SummaryFormat};
+use crate::words::words;
 
 /// A row without a canary.
 pub(super) fn row(
@@ -23,10 +24,6 @@ pub(super) fn row(
 /// Files that configure a runner as a whole.
 pub(super) fn wholes(globs: &[&str]) -> Vec<RunnerConfig> {
     globs.iter().map(|glob| whole(glob)).collect()
-}
-
-pub(super) fn words(list: &[&str]) -> Vec<String> {
-    list.iter().map(|&word| word.to_owned()).collect()
 }
 
 /// A file that configures a runner as a whole.

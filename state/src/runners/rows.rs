@@ -3,13 +3,15 @@
 mod more;
 mod python;
 
-use super::forms::{part, row, whole, wholes, words};
+use super::forms::{part, row, whole, wholes};
 use super::{Runner, RunnerConfig, SummaryFormat, canaries};
+use crate::words::words;
 
 pub(super) fn table() -> Vec<Runner> {
     let mut rows = vec![pytest(), unittest(), nextest(), cargo(), node()];
     rows.extend(python::rows());
     rows.extend(more::rows());
+    rows.iter_mut().for_each(|row| row.canary = canaries::of(&row.name));
     rows
 }
 
@@ -23,7 +25,6 @@ fn pytest() -> Runner {
         cache_variables: words(&[python::CACHE_VARIABLE]),
         tests: words(&["**/test_*.py", "**/*_test.py", "**/{test,tests}/__init__.py"]),
         summary: SummaryFormat::Pytest,
-        canary: canaries::pytest(),
         ..Runner::default()
     }
 }
@@ -36,7 +37,6 @@ fn unittest() -> Runner {
         cache_variables: words(&[python::CACHE_VARIABLE]),
         tests: words(&["**/test*.py", "**/{test,tests}/__init__.py"]),
         summary: SummaryFormat::Unittest,
-        canary: canaries::unittest(),
         ..Runner::default()
     }
 }
@@ -50,7 +50,6 @@ fn cargo() -> Runner {
         dir_options: words(&["-C"]),
         tests: words(&["**/tests/**/*.rs"]),
         summary: SummaryFormat::Libtest,
-        canary: canaries::cargo(),
         ..Runner::default()
     }
 }
@@ -78,7 +77,6 @@ fn cargo_config() -> Vec<RunnerConfig> {
 fn nextest() -> Runner {
     Runner {
         config: [cargo_config(), wholes(&[".config/nextest.toml"])].concat(),
-        canary: canaries::cargo(),
         dir_options: words(&["-C"]),
         config_options: words(&["--manifest-path", "--config", "--config-file"]),
         ..row("nextest", &["cargo nextest"], &[], &["**/tests/**/*.rs"], SummaryFormat::Nextest)
@@ -93,7 +91,6 @@ fn node() -> Runner {
         config_options: words(&["--import", "--require", "-r", "--env-file", "--experimental-config-file"]),
         tests: words(&["**/*.test.js", "**/*.test.mjs", "**/*.test.cjs", "**/test/**/*.js"]),
         summary: SummaryFormat::Tap,
-        canary: canaries::node(),
         ..Runner::default()
     }
 }

@@ -7,6 +7,7 @@
 use std::fmt;
 
 use super::text::{plain, rows};
+use crate::words::unique;
 
 /// The marks before the highlighted row of a list, as in the markers of dialogs.
 const MARKS: [char; 4] = ['❯', '›', '>', '●'];
@@ -255,13 +256,7 @@ fn yes_no(row: &str) -> Vec<Answer> {
             words.extend([short.to_owned(), long.to_owned()]);
         }
     }
-    let mut offered: Vec<Answer> = Vec::new();
-    for keys in words {
-        if offered.iter().all(|answer| answer.keys != keys) {
-            offered.push(Answer { keys, row: None });
-        }
-    }
-    offered
+    unique(words).into_iter().map(|keys| Answer { keys, row: None }).collect()
 }
 
 /// The numbers of a question of one row like `Select theme: 1) dark 2) light`.

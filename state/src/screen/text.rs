@@ -176,10 +176,8 @@ pub(crate) fn fingerprint(rows: &[&str]) -> [u8; 16] {
 
 /// As [`fingerprint`], blind to what a clock or a spinner changes in place.
 pub(crate) fn calm_fingerprint(rows: &[&str]) -> [u8; 16] {
-    let mut md5 = Md5::new();
-    let mut line = String::new();
-    for row in &rows[rows.len().saturating_sub(FINGERPRINT_ROWS)..] {
-        line.clear();
+    let calm = |row: &&str| {
+        let mut line = String::with_capacity(row.len());
         for c in row.chars() {
             let sign = match c {
                 '0'..='9' => '0',
@@ -192,10 +190,10 @@ pub(crate) fn calm_fingerprint(rows: &[&str]) -> [u8; 16] {
                 line.push(sign);
             }
         }
-        md5.update(line.trim());
-        md5.update("\n");
-    }
-    md5.finalize().into()
+        line
+    };
+    let last = rows[rows.len().saturating_sub(FINGERPRINT_ROWS)..].iter().map(calm).collect::<Vec<_>>();
+    fingerprint(&last.iter().map(|line| line.trim()).collect::<Vec<_>>())
 }
 
 /// Characters that agents turn in place while they work.

@@ -15,17 +15,6 @@ pub const MAX_CEILING: u32 = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ceiling(u32);
 
-/// Why a limit is not valid.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CeilingError {
-    /// Not a number.
-    #[error("{} is no number of iterations: 1 to {MAX_CEILING}, or 0 for no limit", excerpt(.0))]
-    NoNumber(String),
-    /// Over [`MAX_CEILING`].
-    #[error("{0} iterations are more than the {MAX_CEILING} that a session loop may have; 0 is for no limit")]
-    TooHigh(String),
-}
-
 impl Default for Ceiling {
     fn default() -> Self {
         Self(DEFAULT_CEILING)
@@ -36,27 +25,23 @@ impl Ceiling {
     /// Parses a typed number.
     ///
     /// # Errors
-    ///
     /// When the text is not a number, or the number is too high.
-    pub fn parse(text: &str) -> Result<Self, CeilingError> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number {
-            return Err(CeilingError::NoNumber(text.to_owned()));
+            let text = excerpt(text);
+            return Err(format!("{text} is no number of iterations: 1 to {MAX_CEILING}, or 0 for no limit"));
         }
         // Digits alone that are no `u32` are too many.
-        text.parse().map_err(|_| CeilingError::TooHigh(text.to_owned())).and_then(Self::new)
+        text.parse().map_err(|_| too_high(text)).and_then(Self::new)
     }
 
     /// Checks a number.
     ///
     /// # Errors
-    ///
     /// When it is too high.
-    pub fn new(turns: u32) -> Result<Self, CeilingError> {
-        if turns > MAX_CEILING {
-            return Err(CeilingError::TooHigh(turns.to_string()));
-        }
-        Ok(Self(turns))
+    pub fn new(turns: u32) -> Result<Self, String> {
+        if turns > MAX_CEILING { Err(too_high(&turns.to_string())) } else { Ok(Self(turns)) }
     }
 
     /// The number; 0 for no limit.
@@ -70,4 +55,10 @@ impl Ceiling {
             "there is no limit of iterations: nothing but a promise, a cancel or the host ends this loop",
         )
     }
+}
+
+fn too_high(turns: &str) -> String {
+    format!(
+        "{turns} iterations are more than the {MAX_CEILING} that a session loop may have; 0 is for no limit"
+    )
 }

@@ -1,10 +1,7 @@
 //! Decides on a stop: the agent continues, or its turn may end.
 //!
-//! One function, [`decide()`], pure and total. Order: a stop that is none of this loop's changes nothing; then the
-//! first of the two promises in the agent's text, with the work rule for the completion alone; then a cancel that
-//! waits in the CLI's queue; then the ceiling; then any other message that waits there, which the CLI submits once
-//! the stop has happened; then the text that keeps the agent going. Whatever could not be found out lets the stop
-//! happen and keeps the loop. Used by `swarm hook stop`, and by `swarm session` for [`cancel`] and [`resume`].
+//! One function, [`decide()`], pure and total. Whatever could not be found out lets the stop happen and keeps the loop.
+//! Used by `swarm hook stop`, and by `swarm session` for [`cancel`] and [`resume`].
 //! Deliberately absent: how any of it is found out, and the texts ([`crate::session::texts`]).
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -245,14 +242,12 @@ impl Case<'_> {
 
 /// Why a turn is not the last one.
 fn reason(found: PromiseFound) -> &'static str {
-    match found {
-        PromiseFound::Rejected => "the promise was given without work",
-        PromiseFound::Error => "the turn ended with an API error",
-        PromiseFound::Found
-        | PromiseFound::Doubtful
-        | PromiseFound::Pause
-        | PromiseFound::Missing
-        | PromiseFound::Unread => "no promise was given",
+    if found == PromiseFound::Rejected {
+        "the promise was given without work"
+    } else if found == PromiseFound::Error {
+        "the turn ended with an API error"
+    } else {
+        "no promise was given"
     }
 }
 

@@ -39,14 +39,13 @@ impl SessionFile {
     /// Reads a file.
     ///
     /// # Errors
-    ///
     /// When its front matter cannot be understood.
     pub fn parse(bytes: &[u8]) -> Result<Self, FileError> {
         let front = front::split(bytes)?;
         let read = values::read(&front)?;
-        let lines = front.lines.iter().map(front::FrontLine::line).collect();
         let state = SessionLoop { body: front.body.to_vec(), ..read.clone() };
-        Ok(Self { state, read, open: front.open.to_vec(), lines, close: front.close.to_vec() })
+        let front::Front { open, lines, close, .. } = front;
+        Ok(Self { state, read, open: open.to_vec(), lines, close: close.to_vec() })
     }
 
     /// Returns the current state.

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::session::ceiling::{Ceiling, CeilingError};
+use crate::session::ceiling::Ceiling;
 use crate::session::questions::open_questions;
 
 /// The file with a project's settings.
@@ -91,18 +91,6 @@ pub struct Missing {
     pub fix: String,
 }
 
-impl Ready {
-    /// Returns the values of the contract's placeholders. `cwd` is the absolute path of the project's root.
-    pub fn values(&self, cwd: &str) -> Values {
-        Values {
-            project_name: self.project_name.clone(),
-            project_type: self.project_type.word().to_owned(),
-            branch_name: self.branch_name.clone(),
-            cwd: cwd.to_owned(),
-        }
-    }
-}
-
 crate::word_table!(pub ProjectType, word, of, [(Software, "software"), (Generic, "generic")]);
 
 impl ProjectType {
@@ -116,7 +104,6 @@ impl ProjectType {
 /// Checks a project.
 ///
 /// # Errors
-///
 /// All that is missing.
 pub fn preflight(project: &Project<'_>) -> Result<Ready, Vec<Missing>> {
     let mut missing = Vec::new();
@@ -239,7 +226,7 @@ impl Meta {
         }
     }
 
-    fn ceiling(&self) -> Result<Ceiling, CeilingError> {
+    fn ceiling(&self) -> Result<Ceiling, String> {
         match self.0.get("max_iterations_default") {
             None | Some(Value::Null) => Ok(Ceiling::default()),
             Some(Value::String(text)) => Ceiling::parse(text),
@@ -272,31 +259,5 @@ fn questions(project: &Project<'_>, missing: &mut Vec<Missing>) {
             let fix = format!("answer it in {}, then tick it off, strike it out or take it away", doc.path);
             Missing::new(format!("an open question in {}: {question}", doc.path), fix)
         }));
-    }
-}
-
-/// The values of a do-it contract's placeholders.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Values {
-    /// `{PROJECT_NAME}`.
-    pub project_name: String,
-    /// `{PROJECT_TYPE}`.
-    pub project_type: String,
-    /// `{BRANCH_NAME}`; empty for a project without one.
-    pub branch_name: String,
-    /// `{CWD}`: the absolute path of the project's root.
-    pub cwd: String,
-}
-
-impl Values {
-    pub(super) fn of(&self, rest: &[u8]) -> Option<(&str, usize)> {
-        let all = [
-            ("{PROJECT_NAME}", &self.project_name),
-            ("{PROJECT_TYPE}", &self.project_type),
-            ("{BRANCH_NAME}", &self.branch_name),
-            ("{CWD}", &self.cwd),
-        ];
-        let found = all.iter().find(|(name, _)| rest.starts_with(name.as_bytes()))?;
-        Some((found.1, found.0.len()))
     }
 }

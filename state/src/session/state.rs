@@ -30,11 +30,6 @@ pub const MIN_TOOL_CALLS: u64 = 1;
 #[serde(try_from = "String", into = "String")]
 pub struct SessionId(String);
 
-/// A text that is not a valid session id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a session id is 1 to 128 letters, digits, '.', '_' or '-', and does not start with '.'")]
-pub struct SessionIdError;
-
 impl SessionId {
     /// Maximum length, bytes.
     pub(crate) const MAX_BYTES: usize = 128;
@@ -42,13 +37,13 @@ impl SessionId {
     /// Parses an id.
     ///
     /// # Errors
-    ///
     /// When the text cannot be part of a file name.
-    pub fn new(id: &str) -> Result<Self, SessionIdError> {
+    pub fn new(id: &str) -> Result<Self, &'static str> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let is_ok =
             (1..=Self::MAX_BYTES).contains(&id.len()) && !id.starts_with('.') && id.chars().all(is_plain);
-        is_ok.then(|| Self(id.to_owned())).ok_or(SessionIdError)
+        let rule = "a session id is 1 to 128 letters, digits, '.', '_' or '-', and does not start with '.'";
+        is_ok.then(|| Self(id.to_owned())).ok_or(rule)
     }
 
     /// The id as text.
@@ -63,7 +58,7 @@ impl std::fmt::Display for SessionId {
     }
 }
 
-crate::words::serde_text!(SessionId, SessionIdError, SessionId::new, SessionId::as_str);
+crate::words::serde_text!(SessionId, &'static str, SessionId::new, SessionId::as_str);
 
 /// The command that started a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,12 +146,16 @@ impl SessionLoop {
         ceiling: Ceiling,
         completion: Promise,
     ) -> Self {
+        Self { body: task.as_bytes().to_vec(), ..Self::new(kind, session, ceiling, Some(completion)) }
+    }
+
+    fn new(kind: SessionKind, session: SessionId, ceiling: Ceiling, completion: Option<Promise>) -> Self {
         Self {
             kind,
             active: true,
             iteration: 1,
             max_iterations: ceiling.turns(),
-            completion: Some(completion),
+            completion,
             pause: None,
             started_at: None,
             project: String::new(),
@@ -165,27 +164,18 @@ impl SessionLoop {
             min_tool_calls: kind.min_tool_calls(),
             on_no_work: OnNoWork::default(),
             no_diff_limit: 0,
-            body: task.as_bytes().to_vec(),
+            body: Vec::new(),
         }
     }
 
     /// A new loop of a project that is [`Ready`], with its contract filled in.
     pub fn do_it(session: SessionId, project: &Ready, contract: Vec<u8>) -> Self {
         Self {
-            kind: SessionKind::DoIt,
-            active: true,
-            iteration: 1,
-            max_iterations: project.ceiling.turns(),
-            completion: Promise::new(DO_IT_COMPLETE).ok(),
             pause: Promise::new(DO_IT_PAUSE).ok(),
-            started_at: None,
             project: project.project_name.clone(),
             branch: project.branch_name.clone(),
-            owner: Owner::Session(session),
-            min_tool_calls: 0,
-            on_no_work: OnNoWork::default(),
-            no_diff_limit: 0,
             body: contract,
+            ..Self::new(SessionKind::DoIt, session, project.ceiling, Promise::new(DO_IT_COMPLETE).ok())
         }
     }
 

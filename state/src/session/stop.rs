@@ -79,11 +79,7 @@ impl Default for StopAnswer {
 impl StopAnswer {
     /// Whether the agent goes on.
     pub fn is_held(&self) -> bool {
-        match self {
-            Self::Block(_) => true,
-            Self::Allow(_) => false,
-            Self::Answered { held } => *held,
-        }
+        matches!(self, Self::Block(_) | Self::Answered { held: true })
     }
 }
 

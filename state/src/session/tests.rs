@@ -32,14 +32,18 @@ fn ralph(turns: u32) -> SessionLoop {
 
 /// A do-it loop of session `s`.
 fn do_it(turns: u32) -> SessionLoop {
-    let ready = Ready {
+    let state = SessionLoop::do_it(id("s"), &ready(turns), b"the contract\n".to_vec());
+    SessionLoop { started_at: Some(at(0)), ..state }
+}
+
+fn ready(turns: u32) -> Ready {
+    Ready {
         project_name: "Shop".into(),
         project_type: ProjectType::Software,
         branch_name: "main".into(),
         create_branch: false,
         ceiling: Ceiling::new(turns).unwrap(),
-    };
-    SessionLoop { started_at: Some(at(0)), ..SessionLoop::do_it(id("s"), &ready, b"the contract\n".to_vec()) }
+    }
 }
 
 /// A stop of session `s` after some work.

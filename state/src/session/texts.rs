@@ -6,7 +6,7 @@
 
 use crate::promise::Promise;
 use crate::session::book::PromiseFound;
-use crate::session::preflight::Values;
+use crate::session::preflight::Ready;
 use crate::session::state::{SessionKind, SessionLoop};
 
 /// The preface of each text of a `/ulw-loop`.
@@ -29,12 +29,19 @@ pub fn built_in_contract() -> &'static str {
 }
 
 /// Fills in a contract's placeholders, in one pass: what a value says is not looked at again, and other braces stay.
-pub fn substitute(contract: &[u8], values: &Values) -> Vec<u8> {
+/// `cwd` is the absolute path of the project's root.
+pub fn substitute(contract: &[u8], project: &Ready, cwd: &str) -> Vec<u8> {
+    let values = [
+        ("{PROJECT_NAME}", project.project_name.as_str()),
+        ("{PROJECT_TYPE}", project.project_type.word()),
+        ("{BRANCH_NAME}", project.branch_name.as_str()),
+        ("{CWD}", cwd),
+    ];
     let mut text = Vec::with_capacity(contract.len());
     let mut rest = contract;
     while let Some(first) = rest.first() {
-        let (taken, length) = match values.of(rest) {
-            Some((value, length)) => (value.as_bytes(), length),
+        let (taken, length) = match values.iter().find(|(name, _)| rest.starts_with(name.as_bytes())) {
+            Some((name, value)) => (value.as_bytes(), name.len()),
             None => (std::slice::from_ref(first), 1),
         };
         text.extend(taken);
@@ -45,11 +52,16 @@ pub fn substitute(contract: &[u8], values: &Values) -> Vec<u8> {
 
 /// Returns the text for the agent when the loop begins, or when it continues after a pause.
 pub fn start_text(state: &SessionLoop) -> String {
+    with_rules(state, || start_rules(state))
+}
+
+/// The task or contract, behind the rules of a loop of a task.
+fn with_rules(state: &SessionLoop, rules: impl Fn() -> String) -> String {
     let body = String::from_utf8_lossy(&state.body);
     match state.kind {
         SessionKind::DoIt => body.into_owned(),
-        SessionKind::Ralph => start_rules(state) + &body,
-        SessionKind::Ulw => ULTRAWORK.to_owned() + &start_rules(state) + &body,
+        SessionKind::Ralph => rules() + &body,
+        SessionKind::Ulw => ULTRAWORK.to_owned() + &rules() + &body,
     }
 }
 
@@ -95,13 +107,7 @@ pub(super) const ANSWERED_TWICE: &str =
 
 /// Returns the text for the agent in place of its stop. `tool_calls` is the number of calls since the loop began.
 pub fn block_text(state: &SessionLoop, found: PromiseFound, tool_calls: u64) -> String {
-    let body = String::from_utf8_lossy(&state.body);
-    let reminder = || reminder(state, found, tool_calls);
-    match state.kind {
-        SessionKind::DoIt => body.into_owned(),
-        SessionKind::Ralph => reminder() + &body,
-        SessionKind::Ulw => ULTRAWORK.to_owned() + &reminder() + &body,
-    }
+    with_rules(state, || reminder(state, found, tool_calls))
 }
 
 fn reminder(state: &SessionLoop, found: PromiseFound, tool_calls: u64) -> String {
@@ -116,22 +122,13 @@ fn reminder(state: &SessionLoop, found: PromiseFound, tool_calls: u64) -> String
             "Promise detected, but {what}; you must actually complete the task before emitting the promise `{marker}`."
         )
     };
-    let what = match found {
-        PromiseFound::Rejected if tool_calls == 0 => rejected("no tool calls/work were performed"),
-        PromiseFound::Rejected => rejected(&format!(
-            "too little work was performed (tool calls: {tool_calls}, needed: {})",
-            state.min_tool_calls
-        )),
-        PromiseFound::Found
-        | PromiseFound::Doubtful
-        | PromiseFound::Pause
-        | PromiseFound::Missing
-        | PromiseFound::Error
-        | PromiseFound::Unread => {
-            format!(
-                "You attempted to end the loop, but you did not output the completion promise `{marker}`."
-            )
-        }
+    let what = if found != PromiseFound::Rejected {
+        format!("You attempted to end the loop, but you did not output the completion promise `{marker}`.")
+    } else if tool_calls == 0 {
+        rejected("no tool calls/work were performed")
+    } else {
+        let needed = state.min_tool_calls;
+        rejected(&format!("too little work was performed (tool calls: {tool_calls}, needed: {needed})"))
     };
     format!(
         "{what} Continue working on the original task below. Only output the promise when the task is fully complete.\n\nOriginal task:\n\n"

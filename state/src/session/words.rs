@@ -15,8 +15,7 @@ mod tokens;
 use crate::promise::{OnNoWork, Promise};
 use crate::session::ceiling::Ceiling;
 use crate::words::excerpt;
-pub use options::WordsError;
-use options::{DO_IT_OPTIONS, LOOP_OPTIONS, Name};
+use options::{DO_IT_OPTIONS, LOOP_OPTIONS, Name, is_signed};
 use tokens::{Token, tokens};
 
 /// The typed task and options.
@@ -39,11 +38,10 @@ pub struct Words {
 /// Reads what follows `/ralph-loop` or `/ulw-loop`, or a task argument.
 ///
 /// # Errors
-///
 /// A bad value of one of our options, or a word that is nearly one of them.
-pub fn loop_words(text: &str) -> Result<Words, WordsError> {
+pub fn loop_words(text: &str) -> Result<Words, String> {
     let mut reader = WordsReader::new(text, &LOOP_OPTIONS);
-    while let Some(token) = reader.next() {
+    while let Some(token) = reader.left.next() {
         match reader.option(&token)? {
             Some((name, value)) => reader.words.set(name, value)?,
             None => reader.keep(token),
@@ -56,11 +54,10 @@ pub fn loop_words(text: &str) -> Result<Words, WordsError> {
 /// Reads what follows `/do-it:ralph`: options and a bare number, which is the ceiling.
 ///
 /// # Errors
-///
 /// As [`loop_words`], and for any other word: a do-it loop takes no task.
-pub fn do_it_words(text: &str) -> Result<Words, WordsError> {
+pub fn do_it_words(text: &str) -> Result<Words, String> {
     let mut reader = WordsReader::new(text, &DO_IT_OPTIONS);
-    while let Some(token) = reader.next() {
+    while let Some(token) = reader.left.next() {
         match reader.option(&token)? {
             Some((name, value)) => reader.words.set(name, value)?,
             None if token.raw == "--" => {}
@@ -69,10 +66,10 @@ pub fn do_it_words(text: &str) -> Result<Words, WordsError> {
                 reader.words.set(Name::MaxIterations, Some(token.value()))?;
             }
             None => {
-                return Err(WordsError(format!(
+                return Err(format!(
                     "{} is no number of iterations: a do-it loop takes its work from .do-it, no task",
                     excerpt(token.raw)
-                )));
+                ));
             }
         }
     }
@@ -96,12 +93,8 @@ impl<'a> WordsReader<'a> {
         Self { text, left, names, is_literal: false, kept: Vec::new(), words: Words::default() }
     }
 
-    fn next(&mut self) -> Option<Token<'a>> {
-        self.left.next()
-    }
-
     /// The option that a token begins, with its value; `None` when it is none.
-    fn option(&mut self, token: &Token<'a>) -> Result<Option<(Name, Option<String>)>, WordsError> {
+    fn option(&mut self, token: &Token<'a>) -> Result<Option<(Name, Option<String>)>, String> {
         if self.is_literal || token.is_quoted() {
             return Ok(None);
         }
@@ -139,10 +132,7 @@ impl<'a> WordsReader<'a> {
         let mut end = None;
         for token in &self.kept {
             let gap = |from: usize| self.text.get(from..token.start).unwrap_or_default();
-            match end {
-                None => {}
-                Some(from) => task.push_str(white(gap(from))),
-            }
+            task.push_str(end.map_or("", |from| white(gap(from))));
             task.push_str(token.raw);
             end = Some(token.end());
         }
@@ -151,7 +141,7 @@ impl<'a> WordsReader<'a> {
 }
 
 impl Words {
-    fn set(&mut self, name: Name, value: Option<String>) -> Result<(), WordsError> {
+    fn set(&mut self, name: Name, value: Option<String>) -> Result<(), String> {
         let value = match value {
             None if name.has_value() => return Err(name.error("it needs a value")),
             None => String::new(),
@@ -159,11 +149,11 @@ impl Words {
         };
         let is_second = match name {
             Name::MaxIterations => {
-                let ceiling = Ceiling::parse(&value).map_err(|e| name.error(&e.to_string()))?;
+                let ceiling = Ceiling::parse(&value).map_err(|e| name.error(&e))?;
                 self.max_iterations.replace(ceiling).is_some()
             }
             Name::CompletionPromise => {
-                let promise = Promise::new(&value).map_err(|e| name.error(&e.to_string()))?;
+                let promise = Promise::new(&value).map_err(|e| name.error(&e))?;
                 self.completion_promise.replace(promise).is_some()
             }
             Name::MinToolCalls => self.min_tool_calls.replace(number(name, &value)?).is_some(),
@@ -194,11 +184,7 @@ fn white(gap: &str) -> &str {
     }
 }
 
-fn is_signed(text: &str) -> bool {
-    text.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit())
-}
-
-fn number<N: std::str::FromStr>(name: Name, value: &str) -> Result<N, WordsError> {
+fn number<N: std::str::FromStr>(name: Name, value: &str) -> Result<N, String> {
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
     let number = value.parse().ok().filter(|_| is_number);
     number.ok_or_else(|| name.error(&format!("{} is no whole number", excerpt(value))))

@@ -6,7 +6,7 @@ use super::review::invariants;
 use super::schema::{self, StoryLabel, TasksFault};
 
 /// A problem of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskProblem {
     /// The id of its story.
     pub story: Option<String>,
@@ -33,15 +33,14 @@ pub fn check(text: &str, options: ReviewOptions) -> (Option<TaskList>, Vec<TaskP
     problems.extend(list.dependency_faults().iter().map(|fault| TaskProblem {
         story: fault.story().map(str::to_owned),
         field: Some("dependsOn"),
-        place: None,
         message: fault.to_string(),
+        ..TaskProblem::default()
     }));
     if !options.skip_review {
         problems.extend(invariants(&list, options.review_cap).into_iter().map(|broken| TaskProblem {
             story: Some(broken.story),
-            field: None,
-            place: None,
             message: broken.message,
+            ..TaskProblem::default()
         }));
     }
     (Some(list), problems)
@@ -52,7 +51,7 @@ pub fn check(text: &str, options: ReviewOptions) -> (Option<TaskList>, Vec<TaskP
 pub fn empty_parts(list: &TaskList) -> Vec<TaskProblem> {
     if list.stories().is_empty() {
         let message = "it has no stories".to_owned();
-        return vec![TaskProblem { story: None, field: Some(key::STORIES), place: None, message }];
+        return vec![TaskProblem { field: Some(key::STORIES), message, ..TaskProblem::default() }];
     }
     let untitled = list.stories().iter().filter(|story| story.title.trim().is_empty());
     let problem = |story: &Story| TaskProblem {
@@ -69,16 +68,13 @@ fn of_fault(fault: &TasksFault) -> TaskProblem {
         TasksFault::Syntax { line, column, .. } => (None, None, Some((*line, *column))),
         TasksFault::NotAnObject => (None, None, None),
         TasksFault::List { field, .. } => (None, Some(*field), None),
-        TasksFault::Story { story, field, .. } => (Some(story), Some(*field), None),
-        TasksFault::NotAStory(story) => (Some(story), None, None),
-        TasksFault::NoNotes(story) => (Some(story), Some("notes"), None),
-        TasksFault::DuplicateId(id) => {
-            let message = fault.to_string();
-            return TaskProblem { story: Some(id.clone()), field: Some("id"), place: None, message };
-        }
+        TasksFault::Story { story, field, .. } => (Some(story.clone()), Some(*field), None),
+        TasksFault::NotAStory(story) => (Some(story.clone()), None, None),
+        TasksFault::NoNotes(story) => (Some(story.clone()), Some("notes"), None),
+        TasksFault::DuplicateId(id) => (Some(StoryLabel::Id(id.clone())), Some("id"), None),
     };
     let story = label.and_then(|label| match label {
-        StoryLabel::Id(id) => Some(id.clone()),
+        StoryLabel::Id(id) => Some(id),
         StoryLabel::Position(_) => None,
     });
     TaskProblem { story, field, place, message: fault.to_string() }

@@ -6,7 +6,7 @@
 
 use super::list::key;
 use super::review::{Violation, transitions};
-use super::schema::{LenientList, parse_leniently};
+use super::schema::parse_leniently;
 use super::{APPROVED_AT_CAP, IterationMode, ReviewOptions, ReviewState, ReviewStatus, TaskList};
 
 /// An iteration whose edits are judged.
@@ -78,7 +78,7 @@ pub fn enforce(edited: Edited<'_>, options: ReviewOptions) -> Enforced {
         changed: None,
     };
     let Some(text) = edited.now else { return restored("the file is missing or cannot be read".into()) };
-    let LenientList { mut list, fault } = match parse_leniently(text) {
+    let (mut list, fault) = match parse_leniently(text) {
         Ok(read) => read,
         Err(fault) => return restored(fault.to_string()),
     };
@@ -190,17 +190,10 @@ fn approve_at_cap(list: &mut TaskList, before: &TaskList, id: &str, cap: u64, mo
 fn restore_checks(list: &mut TaskList, before: &TaskList) -> Vec<String> {
     let mut remarks = vec![];
     for old in before.stories() {
-        if list.story(&old.id).is_none_or(|story| story.checks == old.checks) {
-            continue;
+        if list.story(&old.id).is_some_and(|story| story.checks != old.checks) {
+            list.restore_field(&old.id, key::CHECKS, before);
+            remarks.push(format!("the checks of story {} were changed and were restored", old.id));
         }
-        let raw = before.raw(&old.id).and_then(|raw| raw.get(key::CHECKS)).cloned();
-        list.edit(&old.id, |story| {
-            match raw {
-                Some(checks) => story.insert(key::CHECKS.into(), checks),
-                None => story.shift_remove(key::CHECKS),
-            };
-        });
-        remarks.push(format!("the checks of story {} were changed and were restored", old.id));
     }
     remarks
 }

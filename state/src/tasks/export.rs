@@ -62,13 +62,11 @@ fn escaped(json: &str) -> String {
 }
 
 fn push_story(text: &mut String, story: &Story) {
-    let mark = check_mark(story);
+    let mark = if story.review.passes { "[x]" } else { "[ ]" };
     let (id, title) = (&story.id, one_line(&story.title));
     let has_plain_id = is_plain_id(id);
-    match has_plain_id {
-        true => text.push_str(&format!("- {mark} {id}: {title}\n")),
-        false => text.push_str(&format!("- {mark} {title}\n")),
-    }
+    let shown_id = if has_plain_id { format!("{id}: ") } else { String::new() };
+    text.push_str(&format!("- {mark} {shown_id}{title}\n"));
     if !story.description.trim().is_empty() {
         text.push('\n');
         push_lines(text, "  ", story.description.lines().collect(), |_| false);
@@ -99,10 +97,6 @@ fn push_story(text: &mut String, story: &Story) {
         push_item(text, &format!("  - {mark} "), criterion);
     }
     text.push('\n');
-}
-
-fn check_mark(story: &Story) -> &'static str {
-    if story.review.passes { "[x]" } else { "[ ]" }
 }
 
 /// A list entry. Its further lines are indented.

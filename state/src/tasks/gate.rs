@@ -207,16 +207,11 @@ impl TaskList {
 pub fn is_sensitive(path: &str) -> bool {
     let lower = path.to_lowercase();
     let (dirs, file) = lower.rsplit_once('/').unwrap_or(("", &lower));
-    let words = |text: &str| -> Vec<String> {
-        text.split(|c: char| !c.is_ascii_alphanumeric()).map(str::to_owned).collect()
-    };
-    let is_test = |word: &String| {
-        matches!(word.as_str(), "test" | "tests" | "spec" | "specs" | "conftest" | "snapshots")
-    };
+    let is_test = |word| matches!(word, "test" | "tests" | "spec" | "specs" | "conftest" | "snapshots");
     let has_config = [".toml", ".ini", ".cfg", ".mk", ".csproj", ".gradle", ".config.js", ".config.ts", "rc"];
     let is_config = has_config.iter().any(|end| file.ends_with(end))
         || ["makefile", "justfile", "package.json", "dockerfile"].contains(&file)
         || dirs.starts_with(".github")
         || dirs.starts_with(".cargo");
-    is_config || words(dirs).iter().any(is_test) || words(file).iter().any(is_test)
+    is_config || lower.split(|c: char| !c.is_ascii_alphanumeric()).any(is_test)
 }

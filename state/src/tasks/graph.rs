@@ -1,7 +1,5 @@
 //! Arranges the stories of a list by their dependencies, and draws them for graphviz and mermaid.
 
-use std::collections::BTreeMap;
-
 use super::list::{Story, TaskList};
 use super::selection::DependencyFault;
 use crate::screen::printable;
@@ -51,8 +49,7 @@ impl TaskList {
 
     /// The places of each needed story and of the story that needs it.
     fn edges(&self) -> Vec<(usize, usize)> {
-        let places: BTreeMap<&str, usize> =
-            self.stories().iter().enumerate().map(|(place, story)| (story.id.as_str(), place)).collect();
+        let places = self.places();
         let of_story = |(place, story): (usize, &'_ Story)| {
             let needed: Vec<usize> =
                 story.depends_on.iter().filter_map(|id| places.get(id.as_str()).copied()).collect();
@@ -90,7 +87,6 @@ impl TaskList {
     }
 }
 
-/// The text of a quoted string in dot.
 fn dot_text(text: &str) -> String {
     one_line(text).replace('\\', "\\\\").replace('"', "\\\"")
 }

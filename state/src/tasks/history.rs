@@ -1,7 +1,6 @@
 //! The history of each story, from the records of a loop's iterations. For `report` and `why`.
 
 use super::IterationMode;
-use super::gate::TaskVerdict;
 use crate::ledger::Iteration;
 
 /// A story that iterations worked on.
@@ -33,15 +32,11 @@ pub fn story_histories(iterations: &[Iteration]) -> Vec<StoryHistory> {
         if let Some(row) = found.get_mut(at) {
             row.state = tasks.state();
             row.iterations += 1;
-            row.reviews += u64::from(has_decided(tasks));
+            // Only a review whose decision counts.
+            row.reviews += u64::from(turn.mode == IterationMode::Review && tasks.is_changed);
         }
     }
     found
-}
-
-/// Whether an iteration was a review whose decision counts.
-fn has_decided(tasks: &TaskVerdict) -> bool {
-    tasks.turn.mode == IterationMode::Review && tasks.is_changed
 }
 
 #[cfg(test)]
@@ -49,7 +44,7 @@ mod tests {
     use super::*;
     use crate::gates::Verdict;
     use crate::tasks::ReviewStatus;
-    use crate::tasks::gate::TaskTurn;
+    use crate::tasks::gate::{TaskTurn, TaskVerdict};
 
     #[test]
     fn reviews_are_counted_for_each_story() {

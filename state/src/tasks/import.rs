@@ -26,7 +26,7 @@ pub fn read(
 ) -> Result<ImportedStories, ImportFault> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
-        return Err(ImportFault::Empty);
+        return Err(ImportFault::new("it is empty", None));
     }
     let imported = match detect::detect(text, format)? {
         detect::ImportSource::Markdown => plan::read(text),
@@ -38,10 +38,10 @@ pub fn read(
         }
     };
     if imported.stories.is_empty() {
-        return Err(ImportFault::NoStories);
+        return Err(ImportFault::no_stories());
     }
     match imported.stories.iter().position(|story| story.title.trim().is_empty()) {
-        Some(position) => Err(ImportFault::NoTitle(position + 1)),
+        Some(position) => Err(ImportFault::new(format!("story number {} has no title", position + 1), None)),
         None => Ok(imported),
     }
 }

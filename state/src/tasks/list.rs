@@ -187,6 +187,17 @@ impl TaskList {
         }
     }
 
+    /// Gives a field of a story the value that it has in another list, or removes it if it has none there.
+    pub(super) fn restore_field(&mut self, id: &str, field: &str, other: &Self) {
+        let known = other.raw(id).and_then(|raw| raw.get(field)).cloned();
+        self.edit(id, |story| {
+            match known {
+                Some(known) => story.insert(field.into(), known),
+                None => story.shift_remove(field),
+            };
+        });
+    }
+
     /// Appends a story of another list.
     pub(super) fn append_story(&mut self, id: &str, other: &Self) {
         let (Some(raw), Some(story)) = (other.raw(id), other.story(id)) else { return };

@@ -12,13 +12,7 @@ pub fn with_story(own: &TaskList, of_loop: &TaskList, id: &str) -> TaskList {
     }
     list.restore_story(id, of_loop);
     for field in [key::CHECKS, key::DEPENDS_ON] {
-        let known = own.raw(id).and_then(|raw| raw.get(field)).cloned();
-        list.edit(id, |story| {
-            match known {
-                Some(known) => story.insert(field.into(), known),
-                None => story.shift_remove(field),
-            };
-        });
+        list.restore_field(id, field, own);
     }
     let new = || of_loop.stories().iter().filter(|story| own.story(&story.id).is_none());
     let mut longer = list.clone();

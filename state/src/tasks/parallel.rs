@@ -94,7 +94,6 @@ pub fn next_step(
     }
 }
 
-/// Why a story was not merged.
 fn why(list: &TaskList, story: &Story, children: &BTreeMap<String, ChildState>, skip_review: bool) -> String {
     let id = &story.id;
     if let Some(ChildState::Failed(why)) = children.get(id) {

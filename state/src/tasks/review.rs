@@ -80,7 +80,11 @@ pub fn transitions(
     for (story, old) in changes {
         let illegal = match (broken_rule(mode, old, story, cap), &found.changed) {
             (Some(message), _) => message,
-            (None, Some(first)) => second_story(mode, first, &story.id, old, story.review),
+            (None, Some(first)) => {
+                let changed = changed_field(old, story.review);
+                let second = format!("review may only modify one story, and {first} changed too ({changed})");
+                illegal(mode, &story.id, if mode == IterationMode::Review { &second } else { &changed })
+            }
             (None, None) => {
                 found.changed = Some(story.id.clone());
                 continue;
@@ -130,14 +134,22 @@ fn implement(old: ReviewState, story: &Story) -> Option<String> {
     if old.review_status.is_none() && new == legal {
         return None;
     }
-    Some(illegal_implement(&story.id, old, new))
+    Some(illegal(IterationMode::Implement, &story.id, &changed_field(old, new)))
 }
 
-fn illegal_implement(id: &str, old: ReviewState, new: ReviewState) -> String {
-    let changed = changed_field(old, new);
-    format!(
-        "Implement iterations cannot set passes=true or approve stories. Only review iterations may approve. Story {id} had illegal transition: {changed}."
-    )
+/// The message about a change that the mode does not permit.
+fn illegal(mode: IterationMode, id: &str, details: &str) -> String {
+    match mode {
+        IterationMode::Implement => format!(
+            "Implement iterations cannot set passes=true or approve stories. Only review iterations may approve. Story {id} had illegal transition: {details}."
+        ),
+        IterationMode::Review => {
+            format!("Review iteration made illegal transition on story {id}: {details}.")
+        }
+        IterationMode::ReviewFix => format!(
+            "Review-fix iterations cannot approve stories. Story {id} must go back to needs_review for re-review. Illegal transition: {details}."
+        ),
+    }
 }
 
 /// Row 2: the count goes up by one, and the story is either approved and passes, or goes back with feedback.
@@ -164,11 +176,7 @@ fn review(old: ReviewState, story: &Story, cap: u64) -> Option<String> {
             ),
         }
     };
-    Some(illegal_review(id, &details))
-}
-
-fn illegal_review(id: &str, details: &str) -> String {
-    format!("Review iteration made illegal transition on story {id}: {details}.")
+    Some(illegal(IterationMode::Review, id, &details))
 }
 
 /// A review iteration that reviewed nothing.
@@ -178,7 +186,7 @@ fn no_review(before: &ReviewStates, list: &TaskList, selected: Option<&str>) -> 
     };
     let id = selected.or_else(|| list.stories().iter().find(waiting).map(|story| story.id.as_str()))?;
     let details = "review must increment reviewCount, and either approve the story or request changes";
-    Some(Violation::new(id, illegal_review(id, details)))
+    Some(Violation::new(id, illegal(IterationMode::Review, id, details)))
 }
 
 /// Row 3: `changes_requested` becomes `needs_review` with empty feedback, and nothing else changes.
@@ -187,31 +195,10 @@ fn review_fix(old: ReviewState, story: &Story) -> Option<String> {
     let legal = ReviewState { review_status: Some(ReviewStatus::NeedsReview), ..old };
     let is_resubmitted = old.review_status == Some(ReviewStatus::ChangesRequested) && new == legal;
     if !is_resubmitted {
-        return Some(illegal_review_fix(&story.id, &changed_field(old, new)));
+        return Some(illegal(IterationMode::ReviewFix, &story.id, &changed_field(old, new)));
     }
     let cleared = story.feedback.trim().is_empty();
-    (!cleared).then(|| illegal_review_fix(&story.id, "reviewFeedback must be cleared"))
-}
-
-fn illegal_review_fix(id: &str, details: &str) -> String {
-    format!(
-        "Review-fix iterations cannot approve stories. Story {id} must go back to needs_review for re-review. Illegal transition: {details}."
-    )
-}
-
-/// A second story changed, although an iteration works on one.
-fn second_story(mode: IterationMode, first: &str, id: &str, old: ReviewState, new: ReviewState) -> String {
-    match mode {
-        IterationMode::Implement => illegal_implement(id, old, new),
-        IterationMode::Review => {
-            let changed = changed_field(old, new);
-            illegal_review(
-                id,
-                &format!("review may only modify one story, and {first} changed too ({changed})"),
-            )
-        }
-        IterationMode::ReviewFix => illegal_review_fix(id, &changed_field(old, new)),
-    }
+    (!cleared).then(|| illegal(IterationMode::ReviewFix, &story.id, "reviewFeedback must be cleared"))
 }
 
 /// The first of the fields that differ, in the order `passes`, `reviewStatus`, `reviewCount`: `passes false → true`.

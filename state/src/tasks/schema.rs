@@ -77,6 +77,13 @@ impl fmt::Display for StoryLabel {
 }
 
 impl TasksFault {
+    /// The fault of a text that is not JSON.
+    pub(super) fn syntax(error: &serde_json::Error, line: usize) -> Self {
+        let message = error.to_string();
+        let message = message.split(" at line ").next().unwrap_or_default().to_owned();
+        Self::Syntax { message, line, column: error.column() }
+    }
+
     /// The story that the fault is in, if only that story is affected.
     pub(super) fn story(&self) -> Option<&str> {
         match self {
@@ -88,33 +95,27 @@ impl TasksFault {
     }
 }
 
-/// A list that can be read, with the first fault of its stories.
-pub(super) struct LenientList {
-    pub(super) list: TaskList,
-    pub(super) fault: Option<TasksFault>,
-}
-
 impl TaskList {
     /// Reads a valid list.
     ///
     /// # Errors
     /// The first fault, in the order of the file.
     pub fn parse(text: &str) -> Result<Self, TasksFault> {
-        let LenientList { list, fault } = parse_leniently(text)?;
+        let (list, fault) = parse_leniently(text)?;
         fault.map_or(Ok(list), Err)
     }
 }
 
-/// Reads a list whose stories may have faults.
+/// Reads a list whose stories may have faults. Returns the first of them too.
 ///
 /// # Errors
 /// A fault that is not in a story's fields.
-pub(super) fn parse_leniently(text: &str) -> Result<LenientList, TasksFault> {
+pub(super) fn parse_leniently(text: &str) -> Result<(TaskList, Option<TasksFault>), TasksFault> {
     let (list, mut faults) = read(text)?;
     let whole = faults.iter().position(|fault| fault.story().is_none());
     match whole {
         Some(at) => Err(faults.swap_remove(at)),
-        None => Ok(LenientList { list, fault: faults.into_iter().next() }),
+        None => Ok((list, faults.into_iter().next())),
     }
 }
 
@@ -125,11 +126,8 @@ pub(super) fn parse_leniently(text: &str) -> Result<LenientList, TasksFault> {
 pub(super) fn read(text: &str) -> Result<(TaskList, Vec<TasksFault>), TasksFault> {
     // Some editors write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let value: Value = serde_json::from_str(text).map_err(|error| {
-        let message = error.to_string();
-        let message = message.split(" at line ").next().unwrap_or_default().to_owned();
-        TasksFault::Syntax { message, line: error.line(), column: error.column() }
-    })?;
+    let value: Value =
+        serde_json::from_str(text).map_err(|error| TasksFault::syntax(&error, error.line()))?;
     let Value::Object(value) = value else { return Err(TasksFault::NotAnObject) };
     let mut faults = vec![];
     for field in LIST_TEXTS {

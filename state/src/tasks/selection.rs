@@ -115,23 +115,25 @@ impl TaskList {
         format!("no story can be worked on: {}", faults.join("; "))
     }
 
+    /// The places of the stories, by their ids.
+    pub(super) fn places(&self) -> BTreeMap<&str, usize> {
+        self.stories().iter().enumerate().map(|(place, story)| (story.id.as_str(), place)).collect()
+    }
+
     /// All faults of the dependencies: missing ids in the order of the file, then one cycle.
     pub fn dependency_faults(&self) -> Vec<DependencyFault> {
-        let places: BTreeMap<&str, usize> =
-            self.stories().iter().enumerate().map(|(place, story)| (story.id.as_str(), place)).collect();
+        let places = self.places();
         let mut faults = vec![];
-        let mut needs: Vec<Vec<usize>> = vec![];
-        for story in self.stories() {
-            let mut places_needed = vec![];
+        let mut needs: Vec<Vec<usize>> = vec![vec![]; self.stories().len()];
+        for (story, needs) in self.stories().iter().zip(&mut needs) {
             for id in &story.depends_on {
                 match places.get(id.as_str()) {
-                    Some(place) => places_needed.push(*place),
+                    Some(place) => needs.push(*place),
                     None => {
                         faults.push(DependencyFault::Missing { story: story.id.clone(), needs: id.clone() })
                     }
                 }
             }
-            needs.push(places_needed);
         }
         let cycle = cycle(&needs).into_iter().filter_map(|place| Some(self.stories().get(place)?.id.clone()));
         let cycle: Vec<String> = cycle.collect();

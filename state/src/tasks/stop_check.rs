@@ -6,7 +6,6 @@
 use super::TaskList;
 use super::marker::RalphMarker;
 use super::review::{invariants, transitions};
-use super::schema::TasksFault;
 
 /// The facts that the hook collected.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +39,10 @@ pub fn stop_check(facts: StopFacts<'_>) -> StopCheck {
     let file = facts.tasks_file;
     let list = match facts.tasks.map(TaskList::parse) {
         Ok(Ok(list)) => list,
-        Ok(Err(fault)) => return StopCheck::blocked(schema_text(file, &fault)),
+        Ok(Err(fault)) => {
+            let message = format!("{file} is not a valid task list: {fault}. Fix it, then stop again.");
+            return StopCheck::blocked(message);
+        }
         Err(why) => {
             return StopCheck::blocked(format!("{file} {why}. Restore it: git checkout -- {file}"));
         }
@@ -73,10 +75,6 @@ impl StopCheck {
     fn blocked(message: String) -> Self {
         Self { block: Some(message), warning: None }
     }
-}
-
-fn schema_text(file: &str, fault: &TasksFault) -> String {
-    format!("{file} is not a valid task list: {fault}. Fix it, then stop again.")
 }
 
 /// Check 3: the text if files are not committed.

@@ -6,8 +6,6 @@
 
 use serde_json::Value;
 
-use crate::tasks::IterationMode;
-
 /// `prompt.md`: the prompt of each iteration (§6).
 pub const TASKS_PROMPT: &str = include_str!("tasks/prompt.md");
 
@@ -26,48 +24,20 @@ const TASKS: &str = include_str!("tasks/tasks.json");
 /// The branch in `tasks.json` before somebody names one.
 const PLACEHOLDER_BRANCH: &str = "ralph/feature-name";
 
-/// The values of a template's placeholders. A placeholder without a value stays as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "a field is the placeholder of its name: `{{MODE}}`")]
-pub struct TemplateValues {
-    /// `{{ITERATION}}` and `$RALPH_ITERATION`: from 1.
-    pub iteration: Option<u32>,
-    /// `{{MAX_ITERATIONS}}` and `$RALPH_MAX_ITERATIONS`.
-    pub max_iterations: Option<u32>,
-    pub mode: Option<IterationMode>,
-    pub story_id: Option<String>,
-    pub story_title: Option<String>,
-    pub review_cap: Option<u64>,
-    pub project_name: Option<String>,
-    /// `{{DATE}}`: a day, `2026-01-15`.
-    pub date: Option<String>,
-}
-
-impl TemplateValues {
-    fn get(&self, name: &str) -> Option<String> {
-        match name {
-            "ITERATION" => self.iteration.map(|number| number.to_string()),
-            "MAX_ITERATIONS" => self.max_iterations.map(|number| number.to_string()),
-            "MODE" => self.mode.map(|mode| mode.to_string()),
-            "STORY_ID" => self.story_id.clone(),
-            "STORY_TITLE" => self.story_title.clone(),
-            "REVIEW_CAP" => self.review_cap.map(|number| number.to_string()),
-            "PROJECT_NAME" => self.project_name.clone(),
-            "DATE" => self.date.clone(),
-            _ => None,
-        }
-    }
-}
+/// The values of a template's placeholders, by the names in `{{NAME}}`: `ITERATION` (from 1), `MAX_ITERATIONS`, `MODE`,
+/// `STORY_ID`, `STORY_TITLE`, `REVIEW_CAP`, `PROJECT_NAME` and `DATE` (a day, `2026-01-15`). The first two are also
+/// those of `$RALPH_NAME`. A placeholder without a value stays as it is.
+pub type TemplateValues<'a> = [(&'a str, String)];
 
 /// Fills in a template. A value is not searched for placeholders.
-pub fn fill(template: &str, values: &TemplateValues) -> String {
+pub fn fill(template: &str, values: &TemplateValues<'_>) -> String {
     let (mut filled, mut rest) = (String::new(), template);
     while let Some(at) = rest.find(['{', '$']) {
         let (before, placeholder) = rest.split_at(at);
         filled.push_str(before);
         rest = match value_at(placeholder, values) {
             Some((value, after)) => {
-                filled.push_str(&value);
+                filled.push_str(value);
                 after
             }
             None => {
@@ -81,19 +51,20 @@ pub fn fill(template: &str, values: &TemplateValues) -> String {
 }
 
 /// The value of the placeholder with which a text begins, and the text behind it.
-fn value_at<'a>(text: &'a str, values: &TemplateValues) -> Option<(String, &'a str)> {
+fn value_at<'a>(text: &'a str, values: &'a TemplateValues<'_>) -> Option<(&'a str, &'a str)> {
+    let value_of = |name: &str| Some(values.iter().find(|(known, _)| *known == name)?.1.as_str());
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let word = |text: &'a str| text.split_at(text.find(|c| !is_word(c)).unwrap_or(text.len()));
     if let Some(inner) = text.strip_prefix("{{") {
         let (name, after) = word(inner);
-        return Some((values.get(name)?, after.strip_prefix("}}")?));
+        return Some((value_of(name)?, after.strip_prefix("}}")?));
     }
     let inner = text.strip_prefix('$')?;
     let braced = inner.strip_prefix('{');
     let (name, after) = word(braced.unwrap_or(inner));
     let name = name.strip_prefix("RALPH_").filter(|name| ["ITERATION", "MAX_ITERATIONS"].contains(name))?;
     let after = if braced.is_some() { after.strip_prefix('}')? } else { after };
-    Some((values.get(name)?, after))
+    Some((value_of(name)?, after))
 }
 
 /// The first prompt of an agent that plans. `has_prd` is true if `prd.md` has requirements; `dir` is the directory of

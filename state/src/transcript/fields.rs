@@ -19,7 +19,6 @@ pub(super) fn dollars(value: &Value) -> Option<f64> {
     value.as_f64().filter(|cost| cost.is_finite() && *cost >= 0.0)
 }
 
-/// The whole number at a path.
 pub(super) fn number_at(value: &Value, path: &str) -> Option<u64> {
     value.pointer(path)?.as_u64()
 }

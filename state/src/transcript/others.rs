@@ -17,7 +17,10 @@ impl TranscriptReader {
                 self.session(text_at(value, "/thread_id"));
             }
             Some("item.completed") => self.codex_item(&value["item"]),
-            Some("turn.completed") => self.codex_turn(&value["usage"]),
+            Some("turn.completed") => {
+                self.sum(codex_usage(&value["usage"]));
+                self.account.error = None;
+            }
             Some("turn.failed") => {
                 self.failed(text_at(value, "/error/message").unwrap_or("the turn failed"), None);
             }
@@ -36,7 +39,10 @@ impl TranscriptReader {
             }
             Some("rate_limit_event") => self.limits(claude_event_limits(&value["rate_limit_info"])),
             Some("error") => self.stated_error(value),
-            Some("text") => self.opencode_said(value),
+            Some("text") => {
+                self.session(text_at(value, "/sessionID"));
+                self.said(text_at(value, "/part/text").unwrap_or_default());
+            }
             Some("step_start") => self.counts_calls(),
             Some("tool_use") => self.tool(value),
             Some("step_finish") => self.opencode_step(value),
@@ -63,11 +69,6 @@ impl TranscriptReader {
             }
             _ => {}
         }
-    }
-
-    fn codex_turn(&mut self, usage: &Value) {
-        self.sum(codex_usage(usage));
-        self.account.error = None;
     }
 
     /// Reads an item that the model sent. A tool's output is a separate item and is not read here.
@@ -118,11 +119,6 @@ impl TranscriptReader {
             .find_map(|path| text_at(value, path))
             .unwrap_or("an error without a message");
         self.failed(message, number_at(value, "/error/data/statusCode"));
-    }
-
-    fn opencode_said(&mut self, value: &Value) {
-        self.session(text_at(value, "/sessionID"));
-        self.said(text_at(value, "/part/text").unwrap_or_default());
     }
 
     fn tool(&mut self, value: &Value) {

@@ -4,7 +4,6 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use swarm_state::tasks::import::{ImportFault, ImportFormat, MergedList, merge, read};
-use swarm_state::tasks::selection::DependencyFault;
 use swarm_state::words::counted;
 
 use crate::cli::TasksImport;
@@ -80,30 +79,12 @@ fn was(count: usize) -> &'static str {
 }
 
 fn refused(name: &str, file: &TaskListFile, fault: &ImportFault) -> Error {
-    let message = match fault {
-        ImportFault::Target(fault) => format!("{}: {fault}", file.shown()),
-        fault => format!("cannot import {name}: {fault}"),
-    };
-    let hint = match fault {
-        ImportFault::Target(_) => CHECK_HINT,
-        ImportFault::UnknownFormat => {
-            "the formats are prd, markdown, task-master, beads and github; see swarm ralph tasks import --help"
-        }
-        ImportFault::NoTag { .. } => "to select one: --tag TAG",
-        ImportFault::SameIds(_) => "give each story an id of its own",
-        ImportFault::Existing(_) => "to replace these stories and the state of their reviews: --replace",
-        ImportFault::Dependencies(faults) if matches!(faults[..], [DependencyFault::Cycle(_)]) => {
-            "remove one of these dependencies from the input"
-        }
-        ImportFault::Dependencies(_) => {
-            "add the missing stories to the input, or remove the dependency from it"
-        }
-        ImportFault::Empty
-        | ImportFault::Syntax { .. }
-        | ImportFault::OtherFormat(..)
-        | ImportFault::NoStories
-        | ImportFault::NoTitle(_)
-        | ImportFault::Result(_) => return Error::invalid(message),
-    };
-    Error::invalid(message).hint(hint)
+    if fault.is_in_target {
+        return Error::invalid(format!("{}: {fault}", file.shown())).hint(CHECK_HINT);
+    }
+    let error = Error::invalid(format!("cannot import {name}: {fault}"));
+    match fault.hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
 }

@@ -56,7 +56,7 @@ fn a_failure_is_followed_by_a_wait_and_another_run() {
             "persist; spawn 2 => spawning",
         ],
     );
-    assert_eq!((worker.last_exit(), worker.restarts().map(|r| r.failures())), (None, Some(1)));
+    assert_eq!((worker.last_exit(), worker.restarts().map(|r| r.failures)), (None, Some(1)));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn exit_zero_is_the_end_or_starts_the_count_anew() {
     assert_eq!(on_failure.status(), Status::Done);
     let mut always = waiting(RestartWhen::Always, 3);
     assert_eq!(last(&mut always, script_of(2)), "persist; runended => backoff(1s)", "no storm");
-    assert_eq!(always.restarts().map(|r| r.failures()), Some(0));
+    assert_eq!(always.restarts().map(|r| r.failures), Some(0));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_run_that_lived_long_starts_the_count_anew() {
         let events = [Event::Exited(Run(3), BAD), Event::Judged(Run(3), gates(false))];
         last(&mut worker, script(3, [Event::Up(Run(3))]));
         last(&mut worker, script(end, events));
-        assert_eq!(worker.restarts().map(|r| r.failures()), Some(failures), "{lived}s");
+        assert_eq!(worker.restarts().map(|r| r.failures), Some(failures), "{lived}s");
     }
 }
 
@@ -235,7 +235,7 @@ fn time_without_a_daemon_proves_nothing() {
         let seen = alive.then_some(Event::Adopted(Run(2)));
         let end = [Event::Exited(Run(2), BAD), Event::Judged(Run(2), gates(false))];
         last(&mut worker, script(later, seen.into_iter().chain(end)));
-        assert_eq!(worker.restarts().map(|r| r.failures()), Some(failures), "alive: {alive}");
+        assert_eq!(worker.restarts().map(|r| r.failures), Some(failures), "alive: {alive}");
     }
 }
 
@@ -263,7 +263,7 @@ fn a_run_that_was_never_started_is_no_failure() {
     last(&mut worker, script(1, [Event::Tick]));
     let said = last(&mut worker, script(9, [Event::NeverStarted(Run(2))]));
     assert_eq!(said, "persist; spawn 3 => spawning");
-    assert_eq!((worker.restarts().map(|r| r.failures()), worker.restart_count()), (Some(1), 1));
+    assert_eq!((worker.restarts().map(|r| r.failures), worker.restart_count()), (Some(1), 1));
 }
 
 /// A record of a swarm that knew no policy.

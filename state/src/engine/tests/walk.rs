@@ -5,7 +5,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{Edits, Loop, Restarts, TroubleKind};
+use super::super::{Edits, Loop, TroubleKind};
 use super::seeded::Machine;
 use super::*;
 use crate::budget::BudgetEdits;
@@ -64,7 +64,7 @@ fn memory(worker: &Worker) -> Memory {
         _ => (None, false),
     };
     let numbers = |l: &Loop| (l.iteration, l.total_failures, l.max_iterations, l.paused.is_some());
-    let failures = worker.restarts().map(Restarts::failures);
+    let failures = worker.restarts().map(|restarts| restarts.failures);
     let doomed = (doomed, worker.is_held(), worker.is_held_by_typing());
     (std::mem::discriminant(worker.phase()), why, doomed, worker.run(), worker.ralph().map(numbers), failures)
 }
@@ -249,7 +249,7 @@ impl Monitor {
             let Some(restarts) = after.restarts() else {
                 return Err("rule 5: run again without a policy".into());
             };
-            hold!(restarts.failures() <= restarts.spec().max_restarts, "rule 5: too many restarts in a row");
+            hold!(restarts.failures <= restarts.spec.max_restarts, "rule 5: too many restarts in a row");
             let waited = matches!((before.phase(), event), (Phase::BackingOff { .. }, Event::Tick));
             hold!(waited, "rule 5: a restart without a wait");
         }
@@ -283,14 +283,14 @@ impl Monitor {
             hold!(*run != before.run() || after.is_stopped(), "rule 4: started again after {why:?}");
             return Ok(());
         }
-        let over = exit.is_success() && is.spec().when == RestartWhen::OnFailure;
+        let over = exit.is_success() && is.spec.when == RestartWhen::OnFailure;
         hold!(
-            is.failures() == if exit.is_success() { 0 } else { was.failures() + 1 },
+            is.failures == if exit.is_success() { 0 } else { was.failures + 1 },
             "rule 4: {exit} was miscounted"
         );
         hold!(!over || after.is_stopped(), "rule 4: started again after {exit}");
-        let may_end = over || is.failures() > is.spec().max_restarts;
-        hold!(after.is_stopped() == may_end, "rule 4: {exit} after {} is no end", was.failures());
+        let may_end = over || is.failures > is.spec.max_restarts;
+        hold!(after.is_stopped() == may_end, "rule 4: {exit} after {} is no end", was.failures);
         hold!(after.status() != Status::Done || exit.is_success(), "rule 4: {exit} as a success");
         Ok(())
     }

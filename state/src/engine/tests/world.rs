@@ -393,7 +393,7 @@ impl World {
             Some(LastTry { exit: agent.exit?, at: agent.died, lived })
         });
         let failed = self.failed_at.map(|at| LastTry { exit: Exit::Unknown, at, lived: 0 });
-        let (Some(spec), Some(last)) = (self.saved.restarts().map(|r| r.spec()), failed.or(last)) else {
+        let (Some(spec), Some(last)) = (self.saved.restarts().map(|r| r.spec), failed.or(last)) else {
             return;
         };
         // The engine may know less of a long life than the world: then it counts more, never less.

@@ -13,7 +13,6 @@ use crate::guard::scene::Scene;
 /// Options with which a program does nothing.
 const HARMLESS: [&str; 3] = ["--help", "--version", "--dry-run"];
 
-/// Whether a rule applies to a command.
 pub(super) fn applies(rule: &str, scene: &Scene<'_>) -> bool {
     let mut parts = rule.split(' ');
     let is_program = parts.next().is_some_and(|programs| is_one(programs, scene.program(), scene));

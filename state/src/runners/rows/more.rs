@@ -1,8 +1,8 @@
 //! The rows of package managers, and of the runners of other languages.
 
-use crate::runners::canaries;
-use crate::runners::forms::{part, row, whole, wholes, words};
+use crate::runners::forms::{part, row, whole, wholes};
 use crate::runners::{Delegation, Runner, SummaryFormat};
+use crate::words::words;
 
 pub(super) fn rows() -> Vec<Runner> {
     let mut rows = managers();
@@ -47,17 +47,14 @@ fn javascript() -> Vec<Runner> {
     vec![
         Runner {
             packages: words(&["{jest,jest-*,babel-jest}", "@jest/*"]),
-            canary: canaries::jest(),
             ..with("jest", &jest, &["jest", "type"], SCRIPT_TESTS, SummaryFormat::Jest)
         },
         Runner {
             packages: words(&["{vitest,chai}", "@vitest/*"]),
-            canary: canaries::vitest(),
             ..with("vitest", &vitest, &["type"], SCRIPT_TESTS, SummaryFormat::Vitest)
         },
         Runner {
             packages: words(&["{mocha,chai}"]),
-            canary: canaries::mocha(),
             config_options: words(&["--config", "--package", "-r", "--require", "--import"]),
             ..with(
                 "mocha",
@@ -117,7 +114,6 @@ fn others() -> Vec<Runner> {
         Runner {
             dir_options: words(&["-C"]),
             config_options: words(&["-modfile", "-overlay", "-exec"]),
-            canary: canaries::go(),
             ..row(
                 "go",
                 &["go test"],
@@ -147,13 +143,11 @@ fn others() -> Vec<Runner> {
         },
         Runner {
             config_options: words(&["-O", "--options", "-r", "--require"]),
-            canary: canaries::rspec(),
             ..row("rspec", &["rspec"], &[&wholes(&rspec)], &["**/*_spec.rb"], SummaryFormat::Rspec)
         },
         Runner {
             config_options: words(&["-c", "--configuration", "--bootstrap"]),
             packages: words(&["phpunit/*"]),
-            canary: canaries::phpunit(),
             ..row("phpunit", &PHPUNIT, &[&wholes(&phpunit)], &["**/*Test.php"], SummaryFormat::Phpunit)
         },
         Runner {

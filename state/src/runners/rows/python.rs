@@ -1,7 +1,8 @@
 //! The shared configuration of the runners of Python, and the runners that start others.
 
-use crate::runners::forms::{part, row, whole, wholes, words};
+use crate::runners::forms::{part, row, whole, wholes};
 use crate::runners::{Delegation, Runner, RunnerConfig, SummaryFormat};
+use crate::words::words;
 
 /// The directory of bytecode. Without it, Python also runs bytecode that the agent put next to a source file.
 pub(super) const CACHE_VARIABLE: &str = "PYTHONPYCACHEPREFIX";

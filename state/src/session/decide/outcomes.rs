@@ -6,47 +6,24 @@ use crate::session::state::{SessionLoop, SessionStatus};
 use crate::session::stop::{After, StopAnswer, StopOutcome};
 use crate::session::texts::block_text;
 
-/// An end of the loop, or of its turn.
-struct SessionEnd {
-    found: PromiseFound,
-    status: SessionStatus,
-    why: String,
-    after: After,
-}
-
 impl Case<'_> {
     pub(super) fn completed(&self, book: Book, found: PromiseFound, why: &str) -> StopOutcome {
-        let end = SessionEnd {
-            found,
-            status: SessionStatus::PromiseAccepted,
-            why: why.to_owned(),
-            after: After::Remove,
-        };
-        self.ended(book, end)
+        self.removed(book, found, SessionStatus::PromiseAccepted, why.to_owned())
     }
 
     pub(super) fn out_of_iterations(&self, book: Book, found: PromiseFound) -> StopOutcome {
         let why = format!("{} and all {} iterations are used up", reason(found), self.state.max_iterations);
-        let status = SessionStatus::MaxIterationsReached;
-        self.ended(book, SessionEnd { found, status, why, after: After::Remove })
+        self.removed(book, found, SessionStatus::MaxIterationsReached, why)
     }
 
     pub(super) fn paused_by_promise(&self, book: Book) -> StopOutcome {
         let why = "the pause promise was given: it is a person's turn".to_owned();
-        self.ended(
-            book,
-            SessionEnd {
-                found: PromiseFound::Pause,
-                status: SessionStatus::Paused,
-                why,
-                after: After::Remove,
-            },
-        )
+        self.removed(book, PromiseFound::Pause, SessionStatus::Paused, why)
     }
 
     pub(super) fn cancelled(&self, book: Book, found: PromiseFound) -> StopOutcome {
         let why = "a cancel was typed while the agent worked".to_owned();
-        self.ended(book, SessionEnd { found, status: SessionStatus::Cancelled, why, after: After::Remove })
+        self.removed(book, found, SessionStatus::Cancelled, why)
     }
 
     /// The stop happens, so that the CLI submits what a person sent. The loop goes on at the next stop.
@@ -77,7 +54,7 @@ impl Case<'_> {
             book.blocks_in_a_row
         );
         let after = After::Write(Box::new(self.state.clone()));
-        self.ended(book, SessionEnd { found, status: SessionStatus::HostCap, why, after })
+        self.ended(book, found, SessionStatus::HostCap, why, after)
     }
 
     pub(super) fn no_progress(&self, book: Book, found: PromiseFound) -> StopOutcome {
@@ -86,44 +63,56 @@ impl Case<'_> {
             "No progress: {why} (up to iteration {}). The loop is paused until somebody has looked.",
             self.state.iteration
         );
-        StopOutcome { note: Some(note), ..self.ended(book, self.paused(found, why)) }
+        StopOutcome { note: Some(note), ..self.paused(book, found, why) }
     }
 
     pub(super) fn failed(&self, error: &str) -> StopOutcome {
         let why = format!("API error: {}", short(error));
         // The work of this turn counts when the loop goes on.
         let book = self.counted(self.stop.said.as_deref().unwrap_or_default());
-        self.ended(book, self.paused(PromiseFound::Error, why))
+        self.paused(book, PromiseFound::Error, why)
     }
 
     pub(super) fn failed_again(&self, book: Book, error: &str) -> StopOutcome {
         let why = format!("API error, twice in a row: {}", short(error));
-        self.ended(book, self.paused(PromiseFound::Error, why))
+        self.paused(book, PromiseFound::Error, why)
     }
 
     /// The loop waits for a person, and can be resumed.
-    fn paused(&self, found: PromiseFound, why: String) -> SessionEnd {
+    fn paused(&self, book: Book, found: PromiseFound, why: String) -> StopOutcome {
         let state = SessionLoop { active: false, ..self.state.clone() };
-        SessionEnd { found, status: SessionStatus::Paused, why, after: After::Write(Box::new(state)) }
+        self.ended(book, found, SessionStatus::Paused, why, After::Write(Box::new(state)))
     }
 
-    fn ended(&self, book: Book, end: SessionEnd) -> StopOutcome {
-        let message =
-            format!("swarm: {} in iteration {}: {}", end.status.word(), self.state.iteration, end.why);
+    /// The end of the loop.
+    fn removed(&self, book: Book, found: PromiseFound, status: SessionStatus, why: String) -> StopOutcome {
+        self.ended(book, found, status, why, After::Remove)
+    }
+
+    /// The end of the loop, or of its turn.
+    fn ended(
+        &self,
+        book: Book,
+        found: PromiseFound,
+        status: SessionStatus,
+        why: String,
+        after: After,
+    ) -> StopOutcome {
+        let message = format!("swarm: {} in iteration {}: {why}", status.word(), self.state.iteration);
         let book = Book {
-            last_stop: Some(self.last_stop(Decision::Allow, end.found, Some(message.clone()))),
+            last_stop: Some(self.last_stop(Decision::Allow, found, Some(message.clone()))),
             blocks_in_a_row: 0,
-            status: Some(end.status),
-            why: Some(end.why.clone()),
+            status: Some(status),
+            why: Some(why.clone()),
             ..book
         }
         .of(self.state);
         StopOutcome {
             answer: StopAnswer::Allow(Some(message)),
-            after: end.after,
+            after,
             book,
-            log: Some(self.line(end.found, Decision::Allow, Some(end.status), end.why)),
-            status: Some(end.status),
+            log: Some(self.line(found, Decision::Allow, Some(status), why)),
+            status: Some(status),
             note: None,
         }
     }

@@ -53,15 +53,11 @@ impl Line {
 /// A file, taken apart.
 pub(super) struct Front<'a> {
     pub(super) open: &'a [u8],
-    pub(super) lines: Vec<FrontLine<'a>>,
+    pub(super) lines: Vec<Line>,
+    /// The values of the known keys.
+    pub(super) values: Vec<Value>,
     pub(super) close: &'a [u8],
     pub(super) body: &'a [u8],
-}
-
-/// A line and what stands in it.
-pub(super) struct FrontLine<'a> {
-    raw: &'a [u8],
-    pub(super) value: Option<Value>,
 }
 
 /// The value of a known key.
@@ -71,13 +67,6 @@ pub(super) struct Value {
     pub(super) line: usize,
     /// Without its quotes.
     pub(super) text: String,
-    at: Range<usize>,
-}
-
-impl FrontLine<'_> {
-    pub(super) fn line(&self) -> Line {
-        Line { raw: self.raw.to_vec(), value: self.value.as_ref().map(|value| (value.key, value.at.clone())) }
-    }
 }
 
 impl Front<'_> {
@@ -87,15 +76,6 @@ impl Front<'_> {
     }
 }
 
-/// The context that the lines before this one set.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Before {
-    /// The value of an unknown key, which may go on in indented lines.
-    Unknown,
-    /// Anything else.
-    Known,
-}
-
 /// Takes a file apart.
 pub(super) fn split(bytes: &[u8]) -> Result<Front<'_>, FileError> {
     let error = |line, what: &str| FileError { line, what: what.to_owned() };
@@ -103,8 +83,9 @@ pub(super) fn split(bytes: &[u8]) -> Result<Front<'_>, FileError> {
     if !is_fence(open.strip_prefix(b"\xef\xbb\xbf").unwrap_or(open)) {
         return Err(error(1, "a state file begins with a line `---`"));
     }
-    let mut lines: Vec<FrontLine<'_>> = Vec::new();
-    let mut before = Before::Known;
+    let (mut lines, mut values): (Vec<Line>, Vec<Value>) = (Vec::new(), Vec::new());
+    // The value of an unknown key may go on in indented lines.
+    let mut is_unknown = false;
     loop {
         let number = lines.len() + 2;
         if rest.is_empty() {
@@ -113,10 +94,12 @@ pub(super) fn split(bytes: &[u8]) -> Result<Front<'_>, FileError> {
         let (raw, after) = first_line(rest);
         rest = after;
         if is_fence(raw) {
-            return Ok(Front { open, lines, close: raw, body: rest });
+            return Ok(Front { open, lines, values, close: raw, body: rest });
         }
-        let value = read_line(raw, number, &mut before)?;
-        lines.push(FrontLine { raw, value });
+        let (value, at) = read_line(raw, number, &mut is_unknown)?.unzip();
+        let key = value.as_ref().map(|value| value.key);
+        lines.push(Line { raw: raw.to_vec(), value: key.zip(at) });
+        values.extend(value);
     }
 }
 
@@ -129,14 +112,19 @@ fn is_fence(line: &[u8]) -> bool {
     line.trim_ascii_end() == b"---"
 }
 
-fn read_line(raw: &[u8], line: usize, before: &mut Before) -> Result<Option<Value>, FileError> {
+/// The value of a known key, and where it stands in the line.
+fn read_line(
+    raw: &[u8],
+    line: usize,
+    is_unknown: &mut bool,
+) -> Result<Option<(Value, Range<usize>)>, FileError> {
     let error = |what: String| FileError { line, what };
     let trimmed = raw.trim_ascii();
     if trimmed.is_empty() || trimmed.starts_with(b"#") {
         return Ok(None);
     }
     let goes_on = raw.starts_with(b" ") || raw.starts_with(b"\t") || raw.starts_with(b"- ");
-    if goes_on && *before == Before::Unknown {
+    if goes_on && *is_unknown {
         return Ok(None);
     }
     if goes_on {
@@ -147,11 +135,8 @@ fn read_line(raw: &[u8], line: usize, before: &mut Before) -> Result<Option<Valu
     };
     let (name, rest) = raw.split_at(colon);
     let key = std::str::from_utf8(name).ok().and_then(|name| Key::of(name.trim_ascii_end()));
-    let Some(key) = key else {
-        *before = Before::Unknown;
-        return Ok(None);
-    };
-    *before = Before::Known;
+    *is_unknown = key.is_none();
+    let Some(key) = key else { return Ok(None) };
     let rest = std::str::from_utf8(rest.get(1..).unwrap_or_default())
         .map_err(|_| error(format!("the value of `{}` is no UTF-8", key.name())))?;
     let value = rest.trim_ascii_start();
@@ -161,7 +146,7 @@ fn read_line(raw: &[u8], line: usize, before: &mut Before) -> Result<Option<Valu
         read_value(value, is_spaced).map_err(|what| error(format!("`{}`: {what}", key.name())))?;
     // An empty value stands right behind the colon, whatever white space follows it.
     let start = if length == 0 { colon + 1 } else { start };
-    Ok(Some(Value { key, line, text, at: start..start + length }))
+    Ok(Some((Value { key, line, text }, start..start + length)))
 }
 
 /// A value and its length with quotes: in double quotes, in single quotes, or plain up to a comment.

@@ -11,7 +11,7 @@ use crate::words::excerpt;
 /// Reads the values of the lines; the body is left empty.
 pub(super) fn read(front: &Front<'_>) -> Result<SessionLoop, FileError> {
     let mut seen: Vec<&Value> = Vec::new();
-    for value in front.lines.iter().filter_map(|line| line.value.as_ref()) {
+    for value in &front.values {
         if seen.iter().any(|earlier| earlier.key == value.key) {
             return Err(value.error("it stands here a second time"));
         }
@@ -68,7 +68,7 @@ impl Value {
         if self.text.is_empty() {
             return Ok(None);
         }
-        Promise::new(&self.text).map(Some).map_err(|e| self.error(&e.to_string()))
+        Promise::new(&self.text).map(Some).map_err(|e| self.error(&e))
     }
 
     fn owner(&self) -> Owner {

@@ -361,7 +361,7 @@ fn a_session_id_can_be_part_of_a_files_name() {
         assert_eq!(SessionId::new(good).unwrap().as_str(), good);
     }
     for bad in ["", ".", "..", ".a", "a/b", "a b", "a\n", "ä", "a\0", &"x".repeat(129)] {
-        assert_eq!(SessionId::new(bad), Err(SessionIdError), "{bad:?}");
+        assert!(SessionId::new(bad).is_err(), "{bad:?}");
     }
     assert_eq!(SessionKind::Ulw.file_name(&id("s1")), "ralph-loop.s1.local.md");
     assert_eq!(SessionKind::DoIt.file_name(&id("s1")), "do-it-ralph.local.md");

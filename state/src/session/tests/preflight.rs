@@ -45,7 +45,7 @@ fn a_ready_project_says_its_values() {
         ceiling: Ceiling::default(),
     };
     assert_eq!(ready, expected);
-    assert_eq!(ready.values("/p").project_type, "software");
+    assert_eq!(ready.project_type.word(), "software");
     assert_eq!(ProjectType::branch_of(META.as_bytes()).as_deref(), Some("feature/x"));
 }
 

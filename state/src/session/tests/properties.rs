@@ -161,7 +161,7 @@ proptest! {
         LogLine::parse(&text);
         let _ = (loop_words(&text), do_it_words(&text), open_questions(&text));
         ProjectType::branch_of(&bytes);
-        substitute(&bytes, &Values::default());
+        substitute(&bytes, &ready(1), "/p");
     }
 
     #[test]

@@ -65,13 +65,8 @@ fn a_contract_is_fed_as_it_stands() {
 
 #[test]
 fn placeholders_are_filled_in_once() {
-    let values = Values {
-        project_name: "{CWD} & {BRANCH_NAME}".into(),
-        project_type: "software".into(),
-        branch_name: "b".into(),
-        cwd: "/p/{PROJECT_NAME}".into(),
-    };
-    let filled = |text: &[u8]| substitute(text, &values);
+    let project = Ready { project_name: "{CWD} & {BRANCH_NAME}".into(), branch_name: "b".into(), ..ready(1) };
+    let filled = |text: &[u8]| substitute(text, &project, "/p/{PROJECT_NAME}");
     assert_eq!(filled(b"{PROJECT_NAME}"), b"{CWD} & {BRANCH_NAME}");
     assert_eq!(filled(b"{{CWD}}"), b"{/p/{PROJECT_NAME}}");
     assert_eq!(filled(b"{PROJECT_TYPE}/{BRANCH_NAME}"), b"software/b");
@@ -104,7 +99,7 @@ fn the_built_in_contract_names_what_the_document_asks_for() {
     ] {
         assert!(text.contains(part), "{part}");
     }
-    let filled = String::from_utf8(substitute(text.as_bytes(), &Values::default())).unwrap();
+    let filled = String::from_utf8(substitute(text.as_bytes(), &ready(1), "/p")).unwrap();
     assert!(!filled.contains('{'), "{filled}");
 }
 

@@ -3,11 +3,6 @@
 use super::tokens::Token;
 use crate::words::excerpt;
 
-/// An error in the typed words, as a sentence that states the right form.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct WordsError(pub(super) String);
-
 /// An option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
@@ -48,44 +43,39 @@ const OTHER_NAMES: [(&str, Name); 6] = [
 const DASHES: [char; 6] = ['-', '‐', '‑', '–', '—', '−'];
 
 impl Name {
-    /// The option as it is typed.
-    pub(super) fn word(self) -> &'static str {
+    /// The option as it is typed, and the form of its value; empty for a switch.
+    fn row(self) -> (&'static str, &'static str) {
         match self {
-            Self::MaxIterations => "--max-iterations",
-            Self::CompletionPromise => "--completion-promise",
-            Self::MinToolCalls => "--min-tool-calls",
-            Self::OnPromiseNoWork => "--on-promise-no-work",
-            Self::NoDiffLimit => "--no-diff-limit",
-            Self::ArchiveOnBranchChange => "--archive-on-branch-change",
-            Self::CreateBranch => "--create-branch",
-            Self::Contract => "--contract",
+            Self::MaxIterations => ("--max-iterations", " N"),
+            Self::CompletionPromise => ("--completion-promise", " WORD"),
+            Self::MinToolCalls => ("--min-tool-calls", " N"),
+            Self::OnPromiseNoWork => ("--on-promise-no-work", " reject|warn|accept"),
+            Self::NoDiffLimit => ("--no-diff-limit", " N"),
+            Self::ArchiveOnBranchChange => ("--archive-on-branch-change", ""),
+            Self::CreateBranch => ("--create-branch", ""),
+            Self::Contract => ("--contract", " FILE"),
         }
     }
 
-    /// Returns the form of its value; empty for a switch.
-    fn form(self) -> &'static str {
-        match self {
-            Self::MaxIterations | Self::MinToolCalls | Self::NoDiffLimit => " N",
-            Self::CompletionPromise => " WORD",
-            Self::OnPromiseNoWork => " reject|warn|accept",
-            Self::Contract => " FILE",
-            Self::ArchiveOnBranchChange | Self::CreateBranch => "",
-        }
+    /// The option as it is typed.
+    pub(super) fn word(self) -> &'static str {
+        self.row().0
     }
 
     /// Whether a value belongs to it.
     pub(super) fn has_value(self) -> bool {
-        !self.form().is_empty()
+        !self.row().1.is_empty()
     }
 
     /// An error of this option.
-    pub(super) fn error(self, what: &str) -> WordsError {
-        WordsError(format!("{}{}: {what}", self.word(), self.form()))
+    pub(super) fn error(self, what: &str) -> String {
+        let (word, form) = self.row();
+        format!("{word}{form}: {what}")
     }
 }
 
 /// The option that a word is, and the value within the word; `None` for a word of the task.
-pub(super) fn of(token: &Token<'_>, names: &[Name]) -> Result<Option<(Name, Option<String>)>, WordsError> {
+pub(super) fn of(token: &Token<'_>, names: &[Name]) -> Result<Option<(Name, Option<String>)>, String> {
     let (word, value) = match token.raw.split_once('=') {
         Some((word, value)) => (word, Some(token.inner().unwrap_or_else(|| value.to_owned()))),
         None => (token.raw, None),
@@ -101,12 +91,11 @@ pub(super) fn of(token: &Token<'_>, names: &[Name]) -> Result<Option<(Name, Opti
     }
     match nearest(word, names) {
         None => Ok(None),
-        Some(name) => Err(WordsError(format!(
-            "{} is no option; the right form is {}{} (in quotes, or behind a --, it is text of the task)",
-            excerpt(word),
-            name.word(),
-            name.form()
-        ))),
+        Some(name) => {
+            let (right, form) = name.row();
+            let text = "(in quotes, or behind a --, it is text of the task)";
+            Err(format!("{} is no option; the right form is {right}{form} {text}", excerpt(word)))
+        }
     }
 }
 
@@ -116,11 +105,14 @@ fn short(word: &str, value: Option<&str>) -> Option<Option<String>> {
     if rest.is_empty() {
         return Some(value.map(ToOwned::to_owned));
     }
-    let is_number = rest.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit());
-    is_number.then(|| Some(rest.to_owned()))
+    is_signed(rest).then(|| Some(rest.to_owned()))
 }
 
-/// The option that a word is nearly.
+/// Whether a text begins like a number, maybe with a sign.
+pub(super) fn is_signed(text: &str) -> bool {
+    text.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit())
+}
+
 fn nearest(word: &str, names: &[Name]) -> Option<Name> {
     let bare = word.trim_start_matches(DASHES);
     if bare.len() == word.len() {

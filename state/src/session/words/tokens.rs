@@ -56,21 +56,16 @@ fn token_at(text: &str, start: usize) -> Option<Token<'_>> {
     let opens = if plain.starts_with('-') { plain.find('=').map(|at| at + 1) } else { Some(0) };
     let quoted = opens.and_then(|at| Some((at, quoted_part(rest.get(at..)?)?)));
     match quoted {
-        Some((at, part)) => {
-            let inner = rest.get(at + part.inner.start..at + part.inner.end)?;
-            Some(Token { start, raw: rest.get(..at + part.length)?, quoted: Some((at, inner)) })
+        Some((at, (inner, length))) => {
+            let inner = rest.get(at + inner.start..at + inner.end)?;
+            Some(Token { start, raw: rest.get(..at + length)?, quoted: Some((at, inner)) })
         }
         None => Some(Token { start, raw: plain, quoted: None }),
     }
 }
 
-struct Part {
-    inner: std::ops::Range<usize>,
-    length: usize,
-}
-
-/// The quoted part that a text begins with.
-fn quoted_part(text: &str) -> Option<Part> {
+/// The quoted part that a text begins with: the range within the quotes, and its whole length.
+fn quoted_part(text: &str) -> Option<(std::ops::Range<usize>, usize)> {
     let mut chars = text.char_indices();
     let (_, opening) = chars.next()?;
     let closing = closing(opening)?;
@@ -79,7 +74,7 @@ fn quoted_part(text: &str) -> Option<Part> {
         let end = at + c.len_utf8();
         let is_at_end = text.get(end..)?.chars().next().is_none_or(char::is_whitespace);
         if closing.contains(&c) && is_at_end && !is_escaped {
-            return Some(Part { inner: opening.len_utf8()..at, length: end });
+            return Some((opening.len_utf8()..at, end));
         }
         is_escaped = opening == '"' && c == '\\' && !is_escaped;
     }

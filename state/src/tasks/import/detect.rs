@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::markdown::check_box;
 use super::plan::has_story_heading;
 use super::stories::{ImportFault, ImportFormat};
+use crate::tasks::schema::TasksFault;
 
 /// The input, parsed as far as the format requires.
 pub(super) enum ImportSource {
@@ -21,7 +22,7 @@ pub(super) fn detect(text: &str, named: Option<ImportFormat>) -> Result<ImportSo
         return Ok(ImportSource::Markdown);
     }
     if named.is_none() && !is_json {
-        return Err(ImportFault::UnknownFormat);
+        return Err(ImportFault::unknown_format());
     }
     let values = match values(text) {
         Ok(values) => values,
@@ -33,8 +34,8 @@ pub(super) fn detect(text: &str, named: Option<ImportFormat>) -> Result<ImportSo
     match named.or(found) {
         Some(format) => Ok(ImportSource::Json(format, values)),
         // An empty array has no format, and no stories either.
-        None if values.is_empty() => Err(ImportFault::NoStories),
-        None => Err(ImportFault::UnknownFormat),
+        None if values.is_empty() => Err(ImportFault::no_stories()),
+        None => Err(ImportFault::unknown_format()),
     }
 }
 
@@ -55,9 +56,7 @@ fn values(text: &str) -> Result<Vec<Value>, ImportFault> {
 }
 
 fn syntax(error: &serde_json::Error, line: usize) -> ImportFault {
-    let message = error.to_string();
-    let message = message.split(" at line ").next().unwrap_or_default().to_owned();
-    ImportFault::Syntax { message, line, column: error.column() }
+    ImportFault::new(TasksFault::syntax(error, line), None)
 }
 
 /// The format of a value, from the fields that only this format has.

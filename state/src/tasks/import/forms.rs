@@ -19,10 +19,9 @@ pub(super) fn prd(values: &[Value]) -> Result<ImportedStories, ImportFault> {
     let stories = list.and_then(|list| list.get("userStories")?.as_array());
     let reason = "the field \"userStories\" is missing or is not an array";
     let (Some(list), Some(stories)) = (list, stories) else {
-        return Err(ImportFault::OtherFormat(format, reason));
+        return Err(ImportFault::other_format(format, reason));
     };
-    let texts = [("project", "project"), ("branchName", "branchName"), ("description", "description")];
-    let texts = texts.into_iter().map(|(key, name)| (key, text(list, name)));
+    let texts = ["project", "branchName", "description"].into_iter().map(|key| (key, text(list, key)));
     Ok(ImportedStories {
         format,
         texts: texts.filter(|(_, text)| !text.is_empty()).collect(),
@@ -63,18 +62,21 @@ pub(super) fn task_master(values: &[Value], tag: Option<&str>) -> Result<Importe
     let format = ImportFormat::TaskMaster;
     let reason = "no field \"tasks\" is an array";
     let lists = values.first().and_then(Value::as_object).filter(|_| values.len() == 1);
-    let lists = lists.ok_or(ImportFault::OtherFormat(format, reason))?;
+    let lists = lists.ok_or_else(|| ImportFault::other_format(format, reason))?;
     let tasks_of = |value: &Value| value.get("tasks").and_then(Value::as_array).cloned();
     let tags: Vec<String> =
         lists.iter().filter(|(_, value)| tasks_of(value).is_some()).map(|(tag, _)| tag.clone()).collect();
     let tasks = match (lists.get("tasks").and_then(Value::as_array), tag, &tags[..]) {
         (Some(tasks), None, _) => tasks.clone(),
-        (None, None, []) => return Err(ImportFault::OtherFormat(format, reason)),
+        (None, None, []) => return Err(ImportFault::other_format(format, reason)),
         (None, None, [only]) => lists.get(only).and_then(tasks_of).unwrap_or_default(),
         (_, tag, _) => {
             let tag = tag.unwrap_or(DEFAULT_TAG);
             let tasks = lists.get(tag).and_then(tasks_of);
-            tasks.ok_or_else(|| ImportFault::NoTag { tag: tag.to_owned(), tags: tags.clone() })?
+            tasks.ok_or_else(|| {
+                let text = format!("it has no tag \"{tag}\"; its tags are {}", tags.join(", "));
+                ImportFault::new(text, "to select one: --tag TAG")
+            })?
         }
     };
     let (dropped, kept): (Vec<&Value>, Vec<&Value>) =
@@ -170,7 +172,7 @@ pub(super) fn github(mut values: Vec<Value>) -> Result<ImportedStories, ImportFa
     let format = ImportFormat::Github;
     if values.iter().any(|issue| issue.get("number").is_none() || issue.get("title").is_none()) {
         let reason = "an issue has no field \"number\" or \"title\"; run gh issue list --json number,title,body,labels,state";
-        return Err(ImportFault::OtherFormat(format, reason));
+        return Err(ImportFault::other_format(format, reason));
     }
     values.sort_by_key(|issue| issue.get("number").and_then(Value::as_u64));
     let is_dropped = |issue: &Value| text(issue, "stateReason").eq_ignore_ascii_case("NOT_PLANNED");
@@ -181,24 +183,24 @@ pub(super) fn github(mut values: Vec<Value>) -> Result<ImportedStories, ImportFa
 }
 
 fn github_issue(issue: &Value, numbers: &BTreeSet<String>) -> ForeignStory {
-    let body = split_boxes(&text(issue, "body"));
+    let (description, boxes) = split_boxes(&text(issue, "body"));
     let fields = labels(issue);
     let words = fields.get("labels").and_then(Value::as_array).into_iter().flatten();
     let id = issue.get("number").and_then(id_text);
-    let mut depends_on: Vec<String> = body.text.lines().flat_map(blocking_issues).collect();
+    let mut depends_on: Vec<String> = description.lines().flat_map(blocking_issues).collect();
     depends_on.retain(|needed| numbers.contains(needed) && Some(needed) != id.as_ref());
     let mut story = ForeignStory {
         priority: words.filter_map(label_priority).next().or(Some(MEDIUM_PRIORITY)),
         id,
         title: text(issue, "title"),
-        description: body.text,
-        criteria: body.boxes.iter().map(|(_, text)| text.clone()).collect(),
+        description,
+        criteria: boxes.iter().map(|(_, text)| text.clone()).collect(),
         is_done: text(issue, "state").eq_ignore_ascii_case("CLOSED"),
         depends_on,
         fields,
         ..ForeignStory::default()
     };
-    let done: Vec<String> = body.boxes.into_iter().filter(|(done, _)| *done).map(|(_, text)| text).collect();
+    let done: Vec<String> = boxes.into_iter().filter(|(done, _)| *done).map(|(_, text)| text).collect();
     note_done_parts(&mut story, &done);
     story
 }

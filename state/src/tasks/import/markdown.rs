@@ -89,15 +89,8 @@ pub(in crate::tasks) fn is_special(line: &str) -> bool {
         || ["```", "~~~", "\\"].into_iter().any(|head| start.starts_with(head))
 }
 
-/// A text whose check boxes are separated from the rest.
-pub(super) struct Boxes {
-    pub(super) text: String,
-    /// Whether each box is checked, and its text.
-    pub(super) boxes: Vec<(bool, String)>,
-}
-
-/// Separates the check boxes of a text.
-pub(super) fn split_boxes(text: &str) -> Boxes {
+/// Separates the check boxes of a text from the rest: whether each is checked, and its text.
+pub(super) fn split_boxes(text: &str) -> (String, Vec<(bool, String)>) {
     let lines: Vec<&str> = text.lines().collect();
     let (mut rest, mut boxes, mut code_end) = (vec![], vec![], None);
     for (at, line) in lines.iter().enumerate() {
@@ -107,5 +100,5 @@ pub(super) fn split_boxes(text: &str) -> Boxes {
             None => rest.push(*line),
         }
     }
-    Boxes { text: rest.join("\n").trim().to_owned(), boxes }
+    (rest.join("\n").trim().to_owned(), boxes)
 }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::stories::{ForeignStory, ImportFault, ImportedStories};
 use crate::tasks::list::{TaskList, key};
+use crate::tasks::selection::DependencyFault;
 
 /// A list with the imported stories.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,17 +32,18 @@ pub struct MergedList {
 pub fn merge(target: &str, imported: ImportedStories, replace: bool) -> Result<MergedList, ImportFault> {
     let list = target_list(target)?;
     let faults_before = list.dependency_faults();
-    let places: BTreeMap<String, usize> =
-        (0..).zip(list.stories()).map(|(place, story)| (story.id.clone(), place)).collect();
+    let places = list.places();
     let derived = imported.stories.iter().filter(|story| story.criteria.is_empty()).count();
     let checks_of = |story: &ForeignStory| story.fields.get(key::CHECKS)?.as_array().map(Vec::len);
     let checks = imported.stories.iter().filter_map(checks_of).sum();
     let (texts, stories) = (imported.texts, imported.stories);
     let ids = assign_ids(&list, &stories)?;
     let (replaced, added): (Vec<String>, Vec<String>) =
-        ids.iter().cloned().partition(|id| places.contains_key(id));
+        ids.iter().cloned().partition(|id| places.contains_key(id.as_str()));
     if !replace && !replaced.is_empty() {
-        return Err(ImportFault::Existing(replaced));
+        let text = format!("the list already has {}", replaced.join(", "));
+        let hint = "to replace these stories and the state of their reviews: --replace";
+        return Err(ImportFault::new(text, hint));
     }
     let mut value = list.value().clone();
     for (key, text) in texts {
@@ -53,7 +55,7 @@ pub fn merge(target: &str, imported: ImportedStories, replace: bool) -> Result<M
     if let Some(raw_stories) = value.get_mut(key::STORIES).and_then(Value::as_array_mut) {
         let count = raw_stories.len();
         for ((position, story), id) in (count + 1..).zip(stories).zip(ids) {
-            let place = places.get(&id);
+            let place = places.get(id.as_str());
             let raw = Value::Object(story.into_raw(id, position));
             match place {
                 Some(place) => raw_stories[*place] = raw,
@@ -61,11 +63,17 @@ pub fn merge(target: &str, imported: ImportedStories, replace: bool) -> Result<M
             }
         }
     }
-    let list = TaskList::parse(&Value::Object(value).to_string()).map_err(ImportFault::Result)?;
+    let list =
+        TaskList::parse(&Value::Object(value).to_string()).map_err(|fault| ImportFault::new(fault, None))?;
     let mut faults = list.dependency_faults();
     faults.retain(|fault| !faults_before.contains(fault));
     if !faults.is_empty() {
-        return Err(ImportFault::Dependencies(faults));
+        let text: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let hint = match faults[..] {
+            [DependencyFault::Cycle(_)] => "remove one of these dependencies from the input",
+            _ => "add the missing stories to the input, or remove the dependency from it",
+        };
+        return Err(ImportFault::new(text.join("; "), hint));
     }
     Ok(MergedList { list, added, replaced, derived, checks })
 }
@@ -78,7 +86,7 @@ fn target_list(text: &str) -> Result<TaskList, ImportFault> {
             value.get_mut(key::STORIES)?.as_array_mut()?.retain(|story| !is_blank(story));
             TaskList::parse(&Value::Object(value).to_string()).ok()
         };
-        without_blank().ok_or(ImportFault::Target(fault))
+        without_blank().ok_or_else(|| ImportFault::in_target(&fault))
     })
 }
 
@@ -103,7 +111,8 @@ fn assign_ids(list: &TaskList, stories: &[ForeignStory]) -> Result<Vec<String>, 
         }
     }
     if !twice.is_empty() {
-        return Err(ImportFault::SameIds(twice));
+        let text = format!("several of its stories have the id {}", twice.join(", "));
+        return Err(ImportFault::new(text, "give each story an id of its own"));
     }
     let mut by_title: BTreeMap<&str, &str> =
         list.stories().iter().rev().map(|story| (story.title.as_str(), story.id.as_str())).collect();

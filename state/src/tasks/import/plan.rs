@@ -144,7 +144,6 @@ fn belongs(story: &PlanStory, indent: usize, rest: &str, heading: Option<(usize,
     }
 }
 
-/// Adds a line to a story.
 fn story_line(story: &mut PlanStory, line: &str, is_code: bool) {
     let (indent, rest) = indentation(line);
     let found = check_box(line).filter(|found| !is_code && !found.text.is_empty());

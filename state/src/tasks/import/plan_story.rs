@@ -79,30 +79,24 @@ impl PlanStory {
         let (mut done, mut checks, mut count) = (vec![], vec![], 0);
         for item in &self.items {
             let text = block(&item.lines);
-            let is_read = match item.field {
+            let mut is_read = true;
+            match item.field {
                 None => {
                     count += 1;
                     done.extend(Some(text.clone()).filter(|_| item.is_checked));
                     story.criteria.push(text.clone());
-                    true
                 }
                 Some("Priority") => {
                     story.priority = priority_word(&text);
-                    story.priority.is_some()
+                    is_read = story.priority.is_some();
                 }
-                Some("Depends on") => depend(&mut story, &text, known),
-                Some("Review") => review(&mut story, &text),
-                Some("Feedback") => drop_in(&mut story, key::FEEDBACK, &text),
-                Some("Notes") => {
-                    story.notes = text.clone();
-                    true
-                }
-                Some("Check command") => {
-                    checks.push(text.clone());
-                    true
-                }
-                Some(_) => true,
-            };
+                Some("Depends on") => is_read = depend(&mut story, &text, known),
+                Some("Review") => is_read = review(&mut story, &text),
+                Some("Feedback") => drop(story.fields.insert(key::FEEDBACK.to_owned(), text.as_str().into())),
+                Some("Notes") => story.notes = text.clone(),
+                Some("Check command") => checks.push(text.clone()),
+                Some(_) => {}
+            }
             if let (Some(field), false) = (item.field, is_read) {
                 description = format!("{description}\n{field}: {text}").trim_start().to_owned();
             }
@@ -110,10 +104,8 @@ impl PlanStory {
         if !checks.is_empty() {
             story.fields.insert(key::CHECKS.to_owned(), checks.into());
         }
-        story.is_done = match self.indent {
-            Some(_) => self.is_checked,
-            None => self.is_checked || (count > 0 && done.len() == count),
-        };
+        let is_all_done = self.indent.is_none() && count > 0 && done.len() == count;
+        story.is_done = self.is_checked || is_all_done;
         story.description = if description.is_empty() { self.section } else { description };
         note_done_parts(&mut story, &done);
         story
@@ -123,11 +115,6 @@ impl PlanStory {
 /// Lines without the empty ones at both ends.
 pub(super) fn block(lines: &[String]) -> String {
     lines.join("\n").trim_matches('\n').to_owned()
-}
-
-fn drop_in(story: &mut ForeignStory, field: &str, text: &str) -> bool {
-    story.fields.insert(field.to_owned(), text.into());
-    true
 }
 
 /// Reads ids, separated by commas. False if it is prose.
@@ -140,13 +127,10 @@ fn depend(story: &mut ForeignStory, text: &str, known: &BTreeSet<String>) -> boo
     };
     let is_id =
         |id: &&str| !id.is_empty() && !matches!(id.to_lowercase().as_str(), "none" | "-" | "nothing" | "n/a");
-    match ids.filter(is_id).map(id).collect::<Option<Vec<String>>>() {
-        Some(ids) => {
-            story.depends_on.extend(ids);
-            true
-        }
-        None => false,
-    }
+    let ids = ids.filter(is_id).map(id).collect::<Option<Vec<String>>>();
+    let is_read = ids.is_some();
+    story.depends_on.extend(ids.into_iter().flatten());
+    is_read
 }
 
 /// Reads a state and the number of reviews: `approved, 2 reviews`.

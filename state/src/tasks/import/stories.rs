@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 
 use crate::tasks::list::{ReviewStatus, key};
 use crate::tasks::schema::TasksFault;
-use crate::tasks::selection::DependencyFault;
 
 /// The note of a story that was done in the list of another program.
 pub const DONE_NOTE: &str = "imported as done";
@@ -40,57 +39,40 @@ crate::word_table!(
 
 /// Why a list cannot be imported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ImportFault {
-    /// There is no text.
-    #[error("it is empty")]
-    Empty,
-    /// The JSON is broken.
-    #[error("it is not valid JSON: {message} at line {line}, column {column}")]
-    Syntax {
-        /// The parser's message.
-        message: String,
-        /// From 1.
-        line: usize,
-        /// From 1.
-        column: usize,
-    },
-    /// No format fits.
-    #[error(
-        "its format is unknown: it is neither a known form of JSON nor Markdown with check boxes (- [ ] …) or headings such as ### US-001: Title"
-    )]
-    UnknownFormat,
-    /// The text does not have the format that was named.
-    #[error("it is not a list in the format {format}: {reason}", format = .0.name(), reason = .1)]
-    OtherFormat(ImportFormat, &'static str),
-    /// The list has no stories.
-    #[error("it has no stories")]
-    NoStories,
-    /// A story has no title.
-    #[error("story number {0} has no title")]
-    NoTitle(usize),
-    /// A list of task-master has several tags, and none is `master`.
-    #[error("it has no tag \"{tag}\"; its tags are {tags}", tags = .tags.join(", "))]
-    NoTag {
-        /// The tag.
-        tag: String,
-        /// The tags of the file.
-        tags: Vec<String>,
-    },
-    /// Stories of the input have the same id.
-    #[error("several of its stories have the id {}", .0.join(", "))]
-    SameIds(Vec<String>),
-    /// The list has stories with these ids.
-    #[error("the list already has {}", .0.join(", "))]
-    Existing(Vec<String>),
-    /// The result would have faulty dependencies.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    Dependencies(Vec<DependencyFault>),
+#[error("{text}")]
+pub struct ImportFault {
+    text: String,
+    /// The next step for the user.
+    pub hint: Option<&'static str>,
     /// The list that receives the stories is not valid.
-    #[error("{0}")]
-    Target(TasksFault),
-    /// The result would not be a valid list.
-    #[error("{0}")]
-    Result(TasksFault),
+    pub is_in_target: bool,
+}
+
+impl ImportFault {
+    pub(super) fn new(text: impl ToString, hint: impl Into<Option<&'static str>>) -> Self {
+        Self { text: text.to_string(), hint: hint.into(), is_in_target: false }
+    }
+
+    pub(super) fn in_target(fault: &TasksFault) -> Self {
+        Self { is_in_target: true, ..Self::new(fault, None) }
+    }
+
+    pub(super) fn no_stories() -> Self {
+        Self::new("it has no stories", None)
+    }
+
+    /// No format fits.
+    pub(super) fn unknown_format() -> Self {
+        Self::new(
+            "its format is unknown: it is neither a known form of JSON nor Markdown with check boxes (- [ ] …) or headings such as ### US-001: Title",
+            "the formats are prd, markdown, task-master, beads and github; see swarm ralph tasks import --help",
+        )
+    }
+
+    /// The text does not have the format that was named.
+    pub(super) fn other_format(format: ImportFormat, reason: &str) -> Self {
+        Self::new(format!("it is not a list in the format {format}: {reason}"), None)
+    }
 }
 
 /// The stories of another program.

@@ -1,6 +1,6 @@
 //! The import of Markdown plans.
 
-use super::import::{DONE_NOTE, ImportFault, merge, read};
+use super::import::{DONE_NOTE, merge, read};
 use super::*;
 
 fn plan(markdown: &str) -> TaskList {
@@ -141,7 +141,7 @@ fn a_second_import_finds_its_stories_by_their_titles() {
     let read_plan = || read("- [ ] One\n- [ ] One\n- [ ] Two", None, None).unwrap();
     let list = plan("- [ ] Zero\n- [ ] One");
     let twice = merge(&list.to_text(), read_plan(), false).unwrap_err();
-    assert_eq!(twice, ImportFault::Existing(vec!["US-002".to_owned()]));
+    assert_eq!(twice.to_string(), "the list already has US-002");
     let replaced = merge(&list.to_text(), read_plan(), true).unwrap();
     assert_eq!(
         (replaced.replaced, replaced.added),
