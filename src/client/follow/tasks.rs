@@ -8,7 +8,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep};
 
 use crate::client::connect::{self, Client, QUICK_TIMEOUT};
-use crate::client::evidence;
+use crate::client::report::{quoted_agent, quoted_checks};
 use crate::client::subscription::{DurableSubscription, Update, is_unreachable};
 use crate::client::tail::OutputTail;
 use crate::error::{Error, Result};
@@ -59,8 +59,8 @@ pub(super) async fn listen(
 /// Quotes the output of the checks or the agent whose failure a notice reports. Without a record there is none.
 async fn quote_failed(place: &Place, notice: &Notice) -> Vec<String> {
     let (iteration, quote): (u32, fn(&Iteration) -> Vec<String>) = match &notice.entry {
-        Entry::GatesMissed { iteration, .. } => (*iteration, evidence::of_checks),
-        Entry::IterationFailed { iteration, .. } => (*iteration, evidence::of_agent),
+        Entry::GatesMissed { iteration, .. } => (*iteration, quoted_checks),
+        Entry::IterationFailed { iteration, .. } => (*iteration, quoted_agent),
         _ => return vec![],
     };
     let Ok(Some(mut client)) = connect::connect_existing(place).await else { return vec![] };

@@ -6,15 +6,14 @@ use swarm_state::ledger::Iteration;
 use swarm_state::model::Status;
 use swarm_state::screen::printable;
 
-use super::overview::{Detail, Facts, next};
-use crate::client::evidence::shows_output;
+use super::overview::{Facts, next};
 use crate::client::json::{cause, proof};
+use crate::client::report::shows_output;
 use crate::out::json::error_object;
 use crate::protocol::WorkerView;
 
 pub(super) fn object(worker: &WorkerView, facts: &Facts) -> Value {
-    let (metadata, detail) = (worker.metadata(), facts.detail());
-    let error = facts.report.as_ref().err().or(facts.output.as_ref().err());
+    let metadata = worker.metadata();
     json!({
         "name": worker.name,
         "status": worker.status,
@@ -24,21 +23,21 @@ pub(super) fn object(worker: &WorkerView, facts: &Facts) -> Value {
         "max_iterations": metadata.max_iterations,
         "exit_code": worker.exit_code,
         "signal": worker.signal,
-        "evidence": evidence(worker, &detail),
-        "proof": detail.report.map_or(Value::Null, proof),
-        "next": next(worker, &detail),
-        "error": error.map(error_object),
+        "evidence": evidence(worker, facts),
+        "proof": facts.report.as_ref().map_or(Value::Null, proof),
+        "next": next(worker, facts),
+        "error": facts.error.as_ref().map(error_object),
     })
 }
 
 /// Output that shows why a worker failed or made no progress, or what it waits for, and its source.
-fn evidence(worker: &WorkerView, detail: &Detail<'_>) -> Vec<Value> {
-    match (worker.status, detail.report) {
+fn evidence(worker: &WorkerView, facts: &Facts) -> Vec<Value> {
+    match (worker.status, &facts.report) {
         (Status::Waiting, _) => vec![quote("screen", None, worker.screen.iter())],
         (Status::Failed | Status::Paused, Some(report)) => {
             report.iterations.last().map(of_iteration).unwrap_or_default()
         }
-        (Status::Failed, None) => vec![quote("agent", None, detail.output.iter())],
+        (Status::Failed, None) => vec![quote("agent", None, facts.output.iter())],
         _ => vec![],
     }
 }
