@@ -15,7 +15,7 @@ use swarm_state::tasks::archive::{ListSummary, LoopDates, archive_folder, summar
 use swarm_state::template::tasks::{TASKS_PROMPT, has_progress, has_requirements, has_stories};
 
 use crate::cli::{PageFormat, RalphArchive};
-use crate::client::list_users::{ListChange, refuse_used_list};
+use crate::client::task_list_file::{ListChange, refuse_used_list};
 use crate::error::{Error, ErrorCode, Result};
 use crate::files::sync_dir;
 use crate::git::{self, PathsCommit};

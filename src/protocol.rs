@@ -28,8 +28,8 @@ pub use output::{Lines, LogsParams, PeekParams, Peeked, RUNNING, is_run_header};
 pub use quota::{QuotaAccountView, QuotaFigureView, QuotaLifted, QuotaView};
 pub use ralph::{Changed, Cleaned, HoldChanged, RalphCleanParams, RalphSetParams, RalphView, ResumeParams};
 pub use report::{
-    Approved, DiffParams, DiffView, LookedParams, MorningParams, MorningView, Report, ReportParams, RestoreParams,
-    Restored, Watched, WorkerWork,
+    Approved, DiffParams, DiffView, LookedParams, MorningParams, MorningView, Report, ReportParams,
+    RestoreParams, Restored, Watched, WorkerWork,
 };
 pub use service::{DaemonStopped, DaemonView};
 pub use spawn::{RalphParams, RespawnParams, SpawnParams, Spawned, StoriesPlan};

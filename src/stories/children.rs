@@ -8,9 +8,8 @@ use swarm_state::tasks::parallel::{ChildState, child_names};
 use swarm_state::tasks::{ReviewStatus, TaskList};
 
 use super::{Coordinator, MAX_LIST_BYTES};
-use crate::client::call::request_name;
 use crate::client::connect::{QUICK_TIMEOUT, SLOW_TIMEOUT};
-use crate::client::spawn_params::own_env;
+use crate::client::spawn_params::{own_env, request_name};
 use crate::error::{Error, ErrorCode, Result, sentence};
 use crate::files::read_bounded;
 use crate::git;

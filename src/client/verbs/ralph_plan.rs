@@ -12,8 +12,8 @@ use swarm_state::template::tasks::{has_requirements, plan_prompt};
 
 use crate::cli::RalphPlan;
 use crate::client::context::ClientContext;
-use crate::client::list_users::{ListChange, refuse_used_list};
 use crate::client::spawn_params::load_settings;
+use crate::client::task_list_file::{ListChange, refuse_used_list};
 use crate::error::{Error, Result};
 use crate::out::{CommandResult, Out};
 use crate::task_files::{PRD_FILE, TaskDir};

@@ -10,7 +10,7 @@ use swarm_state::template::tasks::feature_branch;
 
 use crate::cli::RalphInit;
 use crate::client::context::ClientContext;
-use crate::client::list_users::{ListChange, refuse_used_list};
+use crate::client::task_list_file::{ListChange, refuse_used_list};
 use crate::error::{Error, Result, failed};
 use crate::out::{CommandResult, Failure};
 use crate::shell::quote_path;
