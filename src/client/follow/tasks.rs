@@ -17,8 +17,14 @@ use crate::remote::Place;
 
 pub(super) const OUTPUT_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// An event from one of the follower's tasks.
+/// An event from one of the follower's tasks, a signal, or the end of a wait.
 pub(super) enum FollowEvent {
+    Interrupt,
+    HangUp,
+    /// No input for so long that the last notices will not arrive.
+    Quiet,
+    /// Time to draw the progress line.
+    Tick,
     Snapshot(Snapshot),
     Notice(Notice),
     /// The answer to the pause request.

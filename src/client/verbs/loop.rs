@@ -67,7 +67,7 @@ pub(super) async fn run(ctx: &ClientContext, mut args: Loop) -> CommandResult {
         }
         return Ok(0);
     }
-    let signals = follow::FollowSignals::new()?;
+    let signals = follow::signals()?;
     if !quiet {
         ctx.out.note(&spawn_line("spawned", &spawned.worker, max));
     }
