@@ -27,11 +27,9 @@ mod layout;
 mod line_edit;
 mod link;
 mod list;
-mod messages;
 mod model;
 mod panel;
 mod press;
-mod style;
 mod terminal;
 mod update;
 mod verbs;
@@ -41,8 +39,7 @@ mod view;
 mod tests;
 
 use link::DaemonLink;
-use messages::{UiEffect, UiEvent};
-use model::{LinkState, UiModel};
+use model::{LinkState, UiEffect, UiEvent, UiModel};
 use terminal::UiTerminal;
 use verbs::Verbs;
 

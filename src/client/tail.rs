@@ -238,7 +238,6 @@ mod tests {
         check(None, usize::MAX, "", "one\nlong line\nlast");
     }
 
-
     fn feed(new_lines: &mut NewLines, run: u64, first: u64, text: &str, live: bool) -> String {
         let lines: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
         new_lines.feed(&Peeked { run, first, lines, alternate: false, live }).join(" ")
@@ -262,9 +261,7 @@ mod tests {
         let mut new_lines = NewLines::default();
         let mut window = |text: &[&str]| {
             let lines: Vec<String> = text.iter().map(|l| (*l).to_owned()).collect();
-            new_lines
-                .feed(&Peeked { run: 1, first: 0, lines, alternate: true, live: true })
-                .join(" ")
+            new_lines.feed(&Peeked { run: 1, first: 0, lines, alternate: true, live: true }).join(" ")
         };
         assert_eq!(window(&["a", "", "b"]), "a b");
         assert_eq!(window(&["b", "c", ""]), "c");

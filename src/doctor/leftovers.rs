@@ -11,8 +11,7 @@ use swarm_state::notice::counted;
 use swarm_state::removal::Losses;
 use tokio::time::timeout;
 
-use super::check::Check;
-use super::observed::Observed;
+use super::check::{Check, Observed};
 use crate::error::{Error, Result};
 use crate::git;
 use crate::shell::quote_path;

@@ -7,7 +7,7 @@ use chrono::Local;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Duration, sleep, timeout};
 
-use super::messages::UiEvent;
+use super::model::UiEvent;
 use crate::client::connect::{self, Client, QUICK_TIMEOUT};
 use crate::client::fleet::HostListing;
 use crate::client::worker::full_name;

@@ -13,8 +13,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::hosts::{self, qualified};
-use super::messages::{UiEffect, UiEvent};
-use super::model::Panel;
+use super::model::{Panel, UiEffect, UiEvent};
 use crate::client::connect::{self, Client, QUICK_TIMEOUT, SLOW_TIMEOUT};
 use crate::client::worker::short_name;
 use crate::error::{Error, ErrorCode, Result};

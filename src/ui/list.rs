@@ -10,8 +10,8 @@ use swarm_state::model::Status;
 use swarm_state::screen::printable;
 use unicode_width::UnicodeWidthStr;
 
+use super::layout::of_group;
 use super::model::{LinkState, Row, UiModel};
-use super::style::of_group;
 use crate::client::worker::{brief_cause, is_loop, iteration, short_name};
 use crate::out::{fit, fit_middle};
 use crate::protocol::WorkerView;

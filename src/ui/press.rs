@@ -10,8 +10,7 @@ use swarm_state::model::Status;
 
 use super::keys::UiKey;
 use super::line_edit::LineEdit;
-use super::messages::UiEffect;
-use super::model::{Panel, PromptKind, UiMode, UiModel, VerbOutput};
+use super::model::{Panel, PromptKind, UiEffect, UiMode, UiModel, VerbOutput};
 use super::panel;
 use crate::client::worker::{is_loop, iteration};
 use crate::protocol::WorkerView;

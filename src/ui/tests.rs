@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use swarm_state::host::HostName;
 
 use super::keys::UiKey;
-use super::messages::{UiEffect, UiEvent};
-use super::model::{Panel, UiModel};
+use super::model::{Panel, UiEffect, UiEvent, UiModel};
 use super::{update, view};
 use crate::client::testing;
 use crate::protocol::{AgentRequestView, Report, WorkerHost, WorkerView};

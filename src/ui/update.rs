@@ -7,8 +7,7 @@ use chrono::{DateTime, FixedOffset, TimeDelta};
 use swarm_state::host::HostName;
 use swarm_state::screen::{printable, styled};
 
-use super::messages::{UiEffect, UiEvent};
-use super::model::{LinkState, Panel, UiModel};
+use super::model::{LinkState, Panel, UiEffect, UiEvent, UiModel};
 use super::{panel, press};
 use crate::protocol::WorkerView;
 

@@ -14,8 +14,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
 
-use super::messages::UiEvent;
-use super::model::Panel;
+use super::model::{Panel, UiEvent};
 use crate::editor;
 use crate::error::{Error, Result};
 use crate::shell::join;

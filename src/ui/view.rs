@@ -11,10 +11,9 @@ use swarm_state::attention::Attention;
 use swarm_state::screen::printable;
 use unicode_width::UnicodeWidthStr;
 
-use super::layout::areas;
+use super::layout::{areas, colored, of_group};
 use super::model::{LinkState, PromptKind, UiMode, UiModel};
 use super::press::hints;
-use super::style::{colored, of_group};
 use super::{list, panel};
 use crate::cli::ui::KEYS;
 use crate::out::fit;
