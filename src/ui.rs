@@ -2,7 +2,7 @@
 //!
 //! `main` calls [`run`]. The interface is a client of the socket: it shows answers of requests that only read, and each
 //! action is a command line of swarm itself ([`verbs`]). The state ([`model`]), its changes ([`update`], [`press`]) and
-//! its picture ([`view`]) are pure. This file, [`terminal`], [`link`], [`hosts`] and [`verbs`] are the edge.
+//! its picture ([`view`]) are pure. This file, [`terminal`], [`link`] and [`verbs`] are the edge.
 //! Deliberately absent: anything that no verb can do, and all decisions about workers.
 
 use std::path::{Path, PathBuf};
@@ -21,10 +21,8 @@ use crate::procs;
 use crate::runtime::{CaughtSignals, block_on};
 use crate::settings::Settings;
 
-mod hosts;
 mod keys;
 mod layout;
-mod line_edit;
 mod link;
 mod list;
 mod model;

@@ -12,8 +12,7 @@ use swarm_state::attention::Attention;
 use swarm_state::host::HostName;
 use swarm_state::model::Status;
 
-use super::keys::UiKey;
-use super::line_edit::LineEdit;
+use super::keys::{LineEdit, UiKey};
 use crate::client::worker::{age, brief_cause, is_loop, short_name};
 use crate::protocol::{Report, WorkerView};
 

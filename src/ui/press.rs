@@ -8,8 +8,7 @@ use swarm_state::answer::AgentRequestKind;
 use swarm_state::attention::Attention;
 use swarm_state::model::Status;
 
-use super::keys::UiKey;
-use super::line_edit::LineEdit;
+use super::keys::{LineEdit, UiKey};
 use super::model::{Panel, PromptKind, UiEffect, UiMode, UiModel, VerbOutput};
 use super::panel;
 use crate::client::worker::{is_loop, iteration};

@@ -214,7 +214,7 @@ pub(super) fn of_host(host: &str, silent_for: Option<&str>, names: &[&str]) -> U
             worker.status = swarm_state::model::Status::Unreachable;
             worker.reason = Some(silent_for.clone());
         }
-        super::hosts::qualified(worker)
+        super::link::qualified(worker)
     };
     UiEvent::Host(host.clone(), names.iter().map(remote).collect(), silent_for.clone())
 }
