@@ -9,7 +9,7 @@ use swarm_state::model::WorkerName;
 use super::format::{ListFormatArg, PageFormat, WorkerPage, whole};
 use super::ralph_tasks::{self, RalphTasksCommand};
 use super::task_files::{self, RalphArchive, RalphInit, RalphPlan};
-use crate::since::parse_time;
+use crate::duration::parse_time;
 
 pub(super) const RALPH_LONG: &str = "\
 Manage loops.
