@@ -16,8 +16,7 @@ use swarm_state::notice::{Entry, PauseBy, StopReason};
 use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant, sleep};
 
-use super::dir::JobDir;
-use super::facts::JobFacts;
+use super::dir::{JobDir, JobFacts};
 use super::workers::Workers;
 use crate::error::Result;
 use crate::hosts::slurm;

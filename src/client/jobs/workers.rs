@@ -14,8 +14,7 @@ use swarm_state::slurm::JobState;
 use tokio::process::ChildStdin;
 use tokio::time::{Duration, Instant, sleep};
 
-use super::dir::JobDir;
-use super::facts::JobFacts;
+use super::dir::{JobDir, JobFacts};
 use crate::client::connect::{self, Client, QUICK_TIMEOUT};
 use crate::client::pages::is_disconnected;
 use crate::client::subscription::unknown_worker;

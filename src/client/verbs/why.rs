@@ -17,7 +17,6 @@ use crate::error::Result;
 use crate::out::{CommandResult, for_hosts};
 use crate::protocol::{Call, Named, WorkerView};
 
-mod json;
 mod loop_page;
 mod overview;
 mod plain;
@@ -53,7 +52,7 @@ async fn print(ctx: &ClientContext, workers: &[WorkerView], args: &Why) -> Comma
     };
     for (worker, facts) in workers.iter().zip(facts(ctx, workers, report_call).await?) {
         match args.format {
-            PageFormat::Json => objects.push(json::object(worker, &facts)),
+            PageFormat::Json => objects.push(overview::object(worker, &facts)),
             PageFormat::Text => {
                 ctx.out.lines(&for_hosts(&overview::block(worker, &facts, ctx.out)))?;
             }

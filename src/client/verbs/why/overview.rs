@@ -1,10 +1,11 @@
-//! `swarm why` without a name: one short block for each worker, the worst first.
+//! `swarm why` without a name: one short block for each worker, the worst first. The objects of its JSON.
 //!
 //! The reports of loops and the last output of failed workers are read in parallel. The error of one worker is printed
 //! after its block. Deliberately absent: the next step that a report suggests ([`super::loop_page`]).
 
 use std::collections::HashMap;
 
+use serde_json::{Value, json};
 use swarm_state::advice::next_step;
 use swarm_state::gates::Verdict;
 use swarm_state::ledger::Iteration;
@@ -16,10 +17,14 @@ use super::{loop_page, plain};
 use crate::client::batch::call_each;
 use crate::client::connect::{QUICK_TIMEOUT, SLOW_TIMEOUT};
 use crate::client::context::ClientContext;
-use crate::client::report::{EVIDENCE_LINES, complete, quoted_agent, quoted_checks, quoted_end, wrapped};
+use crate::client::json::{cause, proof};
+use crate::client::report::{
+    EVIDENCE_LINES, complete, quoted_agent, quoted_checks, quoted_end, shows_output, wrapped,
+};
 use crate::client::verbs::status::color;
 use crate::client::worker::{brief_cause, is_loop, iteration, situation};
 use crate::error::{Error, Result};
+use crate::out::json::error_object;
 use crate::out::{Failure, Out, fit, fit_middle};
 use crate::protocol::{Call, Lines, Report, ReportParams, WorkerView};
 
@@ -146,6 +151,54 @@ pub(super) fn next(worker: &WorkerView, facts: &Facts) -> Option<String> {
         None if worker.status == Status::Failed && !is_loop(worker) => Some(plain::next(worker)),
         None => next_step(&situation(worker)),
     }
+}
+
+pub(super) fn object(worker: &WorkerView, facts: &Facts) -> Value {
+    let metadata = worker.metadata();
+    json!({
+        "name": worker.name,
+        "status": worker.status,
+        "reason": worker.reason,
+        "cause": worker.cause.as_ref().map(cause),
+        "iteration": metadata.iteration,
+        "max_iterations": metadata.max_iterations,
+        "exit_code": worker.exit_code,
+        "signal": worker.signal,
+        "evidence": evidence(worker, facts),
+        "proof": facts.report.as_ref().map_or(Value::Null, proof),
+        "next": next(worker, facts),
+        "error": facts.error.as_ref().map(error_object),
+    })
+}
+
+/// Output that shows why a worker failed or made no progress, or what it waits for, and its source.
+fn evidence(worker: &WorkerView, facts: &Facts) -> Vec<Value> {
+    match (worker.status, &facts.report) {
+        (Status::Waiting, _) => vec![quote("screen", None, worker.screen.iter())],
+        (Status::Failed | Status::Paused, Some(report)) => {
+            report.iterations.last().map(quotes_of).unwrap_or_default()
+        }
+        (Status::Failed, None) => vec![quote("agent", None, facts.output.iter())],
+        _ => vec![],
+    }
+}
+
+fn quotes_of(it: &Iteration) -> Vec<Value> {
+    let agent = shows_output(it).then(|| quote("agent", None, it.last_lines.iter()));
+    let checks = it.verdict.iter().flat_map(Verdict::failed_checks);
+    let checks = checks.map(|check| quote("check", Some(&check.name), check.output.lines()));
+    let gates = it.verdict.iter().flat_map(Verdict::other_remarks);
+    let gates = gates.map(|remark| quote("gate", None, [remark]));
+    agent.into_iter().chain(checks).chain(gates).collect()
+}
+
+fn quote<Line: AsRef<str>>(
+    source: &str,
+    check: Option<&str>,
+    lines: impl IntoIterator<Item = Line>,
+) -> Value {
+    let lines: Vec<String> = lines.into_iter().map(|line| printable(line.as_ref())).collect();
+    json!({"source": source, "check": check, "lines": lines})
 }
 
 #[cfg(test)]
