@@ -30,7 +30,6 @@ mod follow;
 mod host_spawn;
 mod jobs;
 mod json;
-mod notifications;
 mod on_host;
 mod pages;
 mod report;
