@@ -241,7 +241,6 @@ impl OldList {
     }
 }
 
-/// Commits the archive and the empty files.
 fn commit(old: &OldList, folder: &Path) -> Result<PathsCommit> {
     let mut paths = vec![folder.to_owned()];
     let prompt = (!old.has_prompt()).then_some(PROMPT_FILE);

@@ -128,7 +128,6 @@ pub(super) fn outcome(check: &CheckResult) -> &'static str {
     }
 }
 
-/// Whether the baseline used all of the loop's time.
 pub(super) fn is_stuck_at_base(report: &Report) -> bool {
     report.end == Some(LoopEnd::Timeout) && report.iterations.is_empty()
 }

@@ -33,7 +33,6 @@ pub(super) struct TaskListFile {
 }
 
 impl TaskListFile {
-    /// The file that the arguments name.
     pub(super) fn of_args(place: &TaskListPlace) -> Self {
         match &place.file {
             Some(file) => Self { path: file.clone(), is_named: true },

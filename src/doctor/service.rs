@@ -26,7 +26,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long to wait for a daemon that holds the lock but has no socket yet.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Checks the sockets' places.
 pub(super) fn sockets(paths: &Paths) -> Vec<Check> {
     let mut checks = vec![];
     for socket in [paths.socket(), paths.tmux_socket()] {
@@ -164,7 +163,6 @@ enum LostKind {
     Earlier,
 }
 
-/// Lost workers from the daemon's list.
 fn listed_lost(listing: &Listing) -> Vec<Check> {
     let lost = listing.workers.iter().filter(|worker| worker.status == Status::Lost);
     lost.map(|worker| {
@@ -179,7 +177,6 @@ fn listed_lost(listing: &Listing) -> Vec<Check> {
     .collect()
 }
 
-/// Lost workers from the records.
 fn recorded_lost(disk: &DiskSurvey) -> Vec<Check> {
     let lost = |record: &Record| Some(lost_worker(record.name.as_str(), lost_kind(record)?));
     disk.records.iter().filter_map(lost).collect()

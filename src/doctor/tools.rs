@@ -22,7 +22,6 @@ use crate::store::DaemonLock;
 use crate::tmux::{ServerSurvey, Tmux, TmuxOptions, Version, usable_version};
 use crate::wrapper::available_caps;
 
-/// Checks the installed tmux.
 pub(super) async fn tmux() -> Check {
     match usable_version().await {
         Err(error) => Check::of("tmux", error, "install tmux 3.2 or later, for example: apt install tmux"),
@@ -105,7 +104,6 @@ pub(super) fn server(observed: &Observed, tmux: &Check) -> Check {
     }
 }
 
-/// The fix for a server that does not respond.
 fn silent_fix(observed: &Observed) -> String {
     match known(observed).map(|pane| pane.server_pid) {
         Some(pid) if procs::is_stopped(pid) => {
@@ -164,7 +162,6 @@ pub(super) async fn docker_sandbox() -> Check {
     }
 }
 
-/// Checks the installed git.
 pub(super) async fn git() -> Check {
     let asked = timeout(Duration::from_secs(5), git::version()).await;
     match asked {

@@ -79,14 +79,6 @@ impl Coordinator {
         let story = list.as_ref().and_then(|list| list.story(id));
         let status = story.and_then(|story| story.review.review_status);
         match view.status {
-            Status::Starting
-            | Status::Running
-            | Status::Waiting
-            | Status::Retrying
-            | Status::Paused
-            | Status::Unreachable => {
-                ChildState::Working { in_review: status == Some(ReviewStatus::NeedsReview) }
-            }
             Status::Lost => ChildState::Again,
             Status::Done => match story {
                 Some(story) if story.is_done(self.gate.review.skip_review) => ChildState::Approved,
@@ -98,6 +90,7 @@ impl Coordinator {
                 let why = view.reason.clone().unwrap_or_else(|| view.status.to_string());
                 ChildState::Failed(format!("{why} (swarm why {})", view.name))
             }
+            _ => ChildState::Working { in_review: status == Some(ReviewStatus::NeedsReview) },
         }
     }
 

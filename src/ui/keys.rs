@@ -51,7 +51,6 @@ impl KeyReader {
         keys
     }
 
-    /// Whether a sequence has begun.
     pub(super) fn is_waiting(&self) -> bool {
         !self.pending.is_empty() && !self.pending.starts_with(PASTE_START)
     }

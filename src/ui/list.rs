@@ -28,7 +28,6 @@ struct Widths {
     name: usize,
 }
 
-/// Draws the part of the list around the selected worker.
 pub(super) fn draw(model: &UiModel, frame: &mut Frame, area: Rect) {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let rows = model.rows();

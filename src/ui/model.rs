@@ -223,10 +223,6 @@ impl UiModel {
         if is_new { "<1m".to_owned() } else { age(start, self.now) }
     }
 
-    pub(super) fn current_ages(&self) -> Vec<String> {
-        self.visible().into_iter().map(|(_, worker)| self.age(worker)).collect()
-    }
-
     /// The live workers that end together with a worker, because it coordinates them.
     pub(super) fn children(&self, of: &WorkerView) -> Vec<&str> {
         let parent = short_name(&of.name);

@@ -170,7 +170,6 @@ fn page(model: &UiModel, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// The whole oldest request that is open.
 fn request(model: &UiModel, width: usize) -> Vec<Line<'static>> {
     let Some((open, others)) = model.selected_worker().and_then(|worker| worker.requests.split_first())
     else {

@@ -120,7 +120,7 @@ fn replace_workers(model: &mut UiModel, host: Option<&HostName>, views: Vec<Work
 }
 
 fn tick(model: &mut UiModel) -> Vec<UiEffect> {
-    let ages = model.current_ages();
+    let ages: Vec<String> = model.visible().iter().map(|(_, worker)| model.age(worker)).collect();
     if ages != model.ages {
         (model.ages, model.is_changed) = (ages, true);
     }

@@ -93,7 +93,6 @@ fn header(model: &UiModel, width: usize) -> Line<'static> {
     Line::from(vec![name, Span::styled(text, style)])
 }
 
-/// The keys, in as many columns as fit.
 fn help(area: Rect) -> Vec<Line<'static>> {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let key_width = KEYS.iter().map(|(keys, _)| keys.width()).max().unwrap_or(0);

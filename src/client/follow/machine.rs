@@ -201,7 +201,6 @@ impl Machine {
         next_step(&situation).map(|step| format!("{lead}: {step}"))
     }
 
-    /// The end of the follower when the loop has stopped for `reason`.
     fn over(&self, reason: &StopReason) -> FollowEnd {
         let code = reason.exit_code();
         match reason {

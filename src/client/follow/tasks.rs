@@ -95,7 +95,6 @@ pub(super) async fn pause(place: Place, name: String, events: UnboundedSender<Fo
     taken
 }
 
-/// Polls the agent's output and sends the new lines.
 pub(super) async fn watch(place: Place, name: String, events: UnboundedSender<FollowEvent>) {
     let mut tail: Option<OutputTail> = None;
     let mut client: Option<Client> = None;

@@ -16,7 +16,6 @@ use swarm_state::host::HostName;
 use swarm_state::model::{Status, WorkerName};
 use swarm_state::slurm::{JobState, job_script, shown};
 
-use crate::client::worker::is_loop;
 use crate::error::{Error, ErrorCode, Result};
 use crate::files::{read_bounded, write_unsynced};
 use crate::paths::{Paths, own_program, private_dir};
@@ -71,7 +70,6 @@ impl JobDir {
         Self { paths, name: name.unwrap_or_default() }
     }
 
-    /// All workers of a host, by name.
     pub(super) fn all(paths: &Paths, host: &HostName) -> Vec<Self> {
         let Ok(entries) = fs::read_dir(paths.slurm_dir().join(host.as_str())) else { return vec![] };
         let names = entries.flatten().filter_map(|entry| WorkerName::new(entry.file_name().to_str()?).ok());
@@ -228,11 +226,6 @@ impl JobFacts {
         self.job.as_ref().map_or("0", |job| &job.id)
     }
 
-    /// Whether its job has started a loop.
-    pub(super) fn is_started_loop(&self) -> bool {
-        self.dir.has_record() && self.view.worker.as_ref().is_some_and(is_loop)
-    }
-
     /// Whether the job's daemon serves calls.
     pub(super) fn is_running(&self) -> bool {
         matches!(self.state, JobState::Running(_)) && !self.view.closed
@@ -264,20 +257,14 @@ impl JobFacts {
         }
         let known = self.view.worker.as_ref().map(|worker| worker.status);
         if let Some((status, reason)) = shown(self.id(), &self.state, known) {
-            (worker.status, worker.reason, worker.cause) =
-                (status, Some(self.with_log(status, reason)), None);
+            // The last line of the job's output says why it ended before its worker started.
+            let line = self.dir.last_output().filter(|_| status == Status::Failed);
+            let reason = line.map_or(reason.clone(), |line| format!("{reason}: {line}"));
+            (worker.status, worker.reason, worker.cause) = (status, Some(reason), None);
             (worker.ready, worker.idle, worker.pid) = (false, false, None);
             worker.tmux.pane = None;
         }
         worker
-    }
-
-    /// Adds the last line of the job's output to the reason of a job that ended before its worker started.
-    fn with_log(&self, status: Status, reason: String) -> String {
-        match self.dir.last_output().filter(|_| status == Status::Failed) {
-            Some(line) => format!("{reason}: {line}"),
-            None => reason,
-        }
     }
 
     /// The view of a worker that its job has not spawned.

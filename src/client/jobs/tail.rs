@@ -108,7 +108,6 @@ fn sorted(mut notices: Vec<Notice>) -> Vec<Notice> {
 }
 
 impl Tail {
-    /// Sends the notices until the client is gone.
     pub(super) async fn send(mut self, id: u64, to: mpsc::Sender<(u64, Notice)>) {
         let mut last_queue = Instant::now();
         let mut notices = std::mem::take(&mut self.first);

@@ -247,7 +247,6 @@ struct NamedResult<'a> {
     result: RalphLoopResult,
 }
 
-/// Prints the result of the loop, as text or JSON.
 async fn print_result(
     ctx: &ClientContext,
     name: &str,
@@ -273,7 +272,6 @@ async fn print_result(
     }
 }
 
-/// Converts a report to the documented result.
 fn result_of(report: &Report) -> RalphLoopResult {
     let iterations: Vec<LoopIteration> = report.iterations.iter().map(LoopIteration::from).collect();
     RalphLoopResult {

@@ -43,7 +43,6 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphPlan) -> CommandResult 
     Err(Error::system(format!("cannot run '{program}'"), error).hint(hint).into())
 }
 
-/// The agent's command with the prompt.
 fn command(ctx: &ClientContext, args: &RalphPlan, prompt: &str) -> Result<Vec<String>> {
     let settings = load_settings(ctx)?;
     let words = match &settings.command {

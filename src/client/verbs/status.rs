@@ -115,7 +115,6 @@ fn held(worker: &WorkerView) -> Option<String> {
     Some(format!("since {} ({how})", local_time(since)))
 }
 
-/// The network of a sandbox in words.
 fn network(worker: &WorkerView) -> String {
     if let (Some(SandboxKind::Docker), Some(net)) = (worker.sandbox, worker.network) {
         let dir = worker.worktree.as_ref().map_or(&worker.cwd, |tree| &tree.path);

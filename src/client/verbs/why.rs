@@ -114,7 +114,6 @@ async fn changed(ctx: &ClientContext, since: DateTime<FixedOffset>) -> Result<BT
     Ok(names)
 }
 
-/// Returns the position of a status in the list: the worst first.
 fn rank(status: Status) -> u8 {
     match status {
         Status::Failed => 0,

@@ -107,7 +107,6 @@ fn card(body: &mut String, row: &MorningRow, period: &Period) {
     body.push_str("</article>\n");
 }
 
-/// The numbers of a worker in the period.
 fn facts(row: &MorningRow, period: &Period) -> Vec<String> {
     let mut facts = vec![];
     if row.is_loop {

@@ -23,13 +23,11 @@ pub(super) fn after(report: &Report, since: Option<DateTime<FixedOffset>>) -> Re
     report
 }
 
-/// Formats the results of the checks before the first iteration.
 pub(super) fn baseline(report: &Report) -> Vec<String> {
     let rows = report.baseline.iter().map(|check| format!("- {} {}", outcome(check), printable(&check.name)));
     titled("Before the first iteration:", rows.collect())
 }
 
-/// Formats the remarks on all iterations.
 pub(super) fn remarks(report: &Report) -> Vec<String> {
     let found = watched(report)
         .into_iter()

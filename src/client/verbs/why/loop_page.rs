@@ -92,7 +92,6 @@ fn last_output(report: &Report, it: &Iteration) -> Vec<String> {
     lines
 }
 
-/// Explains which checks run.
 fn at_checks(report: &Report) -> String {
     match report.watched {
         // The baseline is not complete yet.
