@@ -8,8 +8,8 @@
 //! It writes the start of the daemon's log and which release it has reported ([`connect`]), PROMPT.md and TODO.md or
 //! the files of a task list (`ralph init`), task lists (`ralph tasks import`, `ralph tasks export`), and a new settings
 //! file (`config edit`). Everything else is on the wire.
-//! [`crate::stories`] uses [`connect`] too, and [`crate::archive`] uses [`task_list_file`]. Commands that work without a
-//! daemon are not here: [`crate::session`], [`crate::hooks`], [`crate::doctor`], [`crate::demo`], [`crate::archive`].
+//! [`crate::stories`] uses [`connect`] too, and [`crate::archive`] uses [`task_list_file`]. Commands that work without
+//! a daemon are not here: [`crate::session`], [`crate::hooks`], [`crate::doctor`], [`crate::demo`], [`crate::archive`].
 //! Deliberately absent: the daemon's files, git, and ending processes (except an old daemon, in `daemon restart`).
 
 use std::path::PathBuf;

@@ -121,8 +121,8 @@ impl DurableSubscription {
         loop {
             let (was_stopped, limit) = match self.place.host() {
                 None => (!self.place.socket().exists(), RETRY_TIMEOUT),
-                // One that was killed is started by the host's service manager or by the next command, and not by a
-                // client that only follows.
+                // A client that only follows starts no daemon that was killed: the host's service manager or the next
+                // command does.
                 Some(_) => {
                     let is_stopped = matches!(connect::connect_existing(&self.place).await, Ok(None));
                     (is_stopped, HOST_RETRY_TIMEOUT)

@@ -234,8 +234,8 @@ const HOST_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a host may take before its rows are marked. The request goes on.
 const MARK_DELAY: Duration = Duration::from_secs(3);
 
-/// Requests the workers of a remote host from time to time. A host that does not answer delays nothing but its own rows:
-/// they stay, and are marked.
+/// Requests the workers of a remote host from time to time. A host that does not answer delays nothing but its own
+/// rows: they stay, and are marked.
 async fn watch_host(place: Place, events: UnboundedSender<UiEvent>) {
     let no_answer = || Error::new(ErrorCode::Unreachable, "it does not answer");
     let mut client = None;

@@ -3,8 +3,8 @@
 //! If notices are missing, a line reports it at their place. After a number that the daemon can no longer continue
 //! from, another line lists the current status of the workers.
 //!
-//! With `--notify`, notifications are received from the daemon too, and shown by an escape sequence. Their connection is
-//! made again after a restart of the daemon, and never starts one.
+//! With `--notify`, notifications are received from the daemon too, and shown by an escape sequence. Their connection
+//! is made again after a restart of the daemon, and never starts one.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
