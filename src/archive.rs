@@ -15,7 +15,7 @@ use swarm_state::tasks::archive::{ListSummary, LoopDates, archive_folder, summar
 use swarm_state::template::tasks::{TASKS_PROMPT, has_progress, has_requirements, has_stories};
 
 use crate::cli::{PageFormat, RalphArchive};
-use crate::client::list_users::{ListChange, refuse_used_list};
+use crate::client::task_list_file::{ListChange, refuse_used_list};
 use crate::error::{Error, ErrorCode, Result};
 use crate::files::sync_dir;
 use crate::git::{self, PathsCommit};
@@ -241,7 +241,6 @@ impl OldList {
     }
 }
 
-/// Commits the archive and the empty files.
 fn commit(old: &OldList, folder: &Path) -> Result<PathsCommit> {
     let mut paths = vec![folder.to_owned()];
     let prompt = (!old.has_prompt()).then_some(PROMPT_FILE);

@@ -15,20 +15,16 @@ use crate::protocol::RELEASE;
 
 mod after;
 mod answer;
-mod choice;
 mod config;
 mod format;
 mod gates;
 mod hold;
 mod hooks;
 mod host;
-mod json_errors;
 mod looping;
-mod number;
 mod on;
 mod quota;
 mod ralph;
-mod ralph_resume;
 mod ralph_tasks;
 mod report;
 mod sandbox;
@@ -44,7 +40,9 @@ mod worker;
 pub use after::{Clean, Events, Since, Wait, WaitFor};
 pub use answer::AnswerArgs;
 pub use config::{ConfigCommand, ConfigEdit};
-pub use format::{Format, ListFormatArg, PageFormat, PageFormatArg, StatusFormat, WorkerPage, word};
+pub use format::{
+    Format, ListFormatArg, OptionLimit, PageFormat, PageFormatArg, StatusFormat, WorkerPage, word,
+};
 pub(crate) use gates::parse_dollars;
 pub use gates::{BudgetArgs, GateArgs, RoomArgs};
 pub use hold::HoldArgs;
@@ -52,13 +50,12 @@ pub use hooks::{
     HookAgent, HookPlace, HookScope, HooksCommand, HooksStatus, PluginAgent, PluginCommand, PluginPlace,
 };
 pub use host::{Fetch, HostCheck, HostCommand, HostInstall};
-pub use json_errors::{requests_json, usage_error};
 pub use looping::Loop;
-pub use number::OptionLimit;
 pub use on::{NamedHosts, OnHost};
 pub use quota::QuotaArgs;
-pub use ralph::{RalphClean, RalphCommand, RalphDiff, RalphLogs, RalphPause, RalphRestore, RalphSet, Why};
-pub use ralph_resume::RalphResume;
+pub use ralph::{
+    RalphClean, RalphCommand, RalphDiff, RalphLogs, RalphPause, RalphRestore, RalphResume, RalphSet, Why,
+};
 pub use ralph_tasks::{
     ExportFormat, GraphFormat, RalphTasksCommand, TaskListPlace, TaskReviewArgs, TasksCheck, TasksExport,
     TasksGraph, TasksImport, TasksLs,
@@ -70,7 +67,7 @@ pub use session::{Hook, SessionCommand, SessionPlace, SessionStart, SessionWhich
 pub use spawn::{CapArgs, LoopArgs, PromptArgs, RestartArgs, Spawn};
 pub use task_files::{RalphArchive, RalphInit, RalphPlan};
 pub use task_list::TaskListArgs;
-pub use unknown::explain;
+pub use unknown::{explain, requests_json, usage_error};
 pub use worker::{Attach, Kill, Logs, Ls, OneWorker, Peek, Respawn, Send, StatusArgs, WhichStatus};
 
 /// `swarm --help`: one screen, grouped. The man page has its own list of commands.
@@ -385,7 +382,7 @@ pub fn as_meant(mut args: Vec<OsString>) -> Vec<OsString> {
     if word(verb) == "send" && names_one && matches!(word(verb + 2), "--help" | "-h") {
         args.insert(verb + 2, "--".into());
     }
-    let end = json_errors::options_end(&args);
+    let end = unknown::options_end(&args);
     args[..end].iter_mut().filter(|arg| *arg == "--json").for_each(|arg| *arg = "--format=json".into());
     args
 }

@@ -8,8 +8,8 @@
 //! It writes the start of the daemon's log and which release it has reported ([`connect`]), PROMPT.md and TODO.md or
 //! the files of a task list (`ralph init`), task lists (`ralph tasks import`, `ralph tasks export`), and a new settings
 //! file (`config edit`). Everything else is on the wire.
-//! [`crate::stories`] uses [`connect`] too, and [`crate::archive`] uses [`list_users`]. Commands that work without a
-//! daemon are not here: [`crate::session`], [`crate::hooks`], [`crate::doctor`], [`crate::demo`], [`crate::archive`].
+//! [`crate::stories`] uses [`connect`] too, and [`crate::archive`] uses [`task_list_file`]. Commands that work without
+//! a daemon are not here: [`crate::session`], [`crate::hooks`], [`crate::doctor`], [`crate::demo`], [`crate::archive`].
 //! Deliberately absent: the daemon's files, git, and ending processes (except an old daemon, in `daemon restart`).
 
 use std::path::PathBuf;
@@ -23,29 +23,22 @@ pub mod connect;
 pub mod relay;
 
 mod batch;
-pub(crate) mod call;
 mod context;
 mod daemon;
-mod evidence;
 pub(crate) mod fleet;
 mod follow;
 mod host_spawn;
 mod jobs;
 mod json;
-pub(crate) mod list_users;
-mod new_lines;
-mod notifications;
 mod on_host;
 mod pages;
-mod ralph;
 mod report;
 mod sandbox;
 pub(crate) mod spawn_params;
-mod step;
 mod subscription;
 mod tail;
 mod task_list;
-mod task_list_file;
+pub(crate) mod task_list_file;
 mod typed_path;
 mod verbs;
 pub(crate) mod worker;

@@ -5,14 +5,10 @@
 //! nothing: it starts no daemon or tmux server, and makes, moves and repairs no file.
 
 mod check;
-mod helper;
 mod leftovers;
 mod logout;
-mod lost;
-mod observed;
 mod place;
 mod service;
-mod slurm;
 mod tools;
 
 use std::time::Duration;
@@ -20,8 +16,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::timeout;
 
-use check::{Check, Level};
-use observed::Observed;
+use check::{Check, Level, Observed};
 
 use crate::cli::{PageFormat, PageFormatArg};
 use crate::out::{Failure, Out};
@@ -61,7 +56,8 @@ pub fn run(args: &PageFormatArg, out: Out) -> Result<u8, Failure> {
 
 fn print(checks: &[Check], out: Out) -> Result<(), Failure> {
     for Check { check, level, message, hint } in checks {
-        let word = out.paint(level.colour(), &format!("{:<4}", level.word())).into_owned();
+        let (word, color) = level.shown();
+        let word = out.paint(color, &format!("{word:<4}")).into_owned();
         out.line(&format!("{word}  {check}: {}", swarm_state::screen::printable(message)))?;
         if let Some(hint) = hint {
             out.line(&format!("      hint: {}", swarm_state::screen::printable(hint)))?;
@@ -88,27 +84,23 @@ async fn look() -> Vec<Check> {
     let (tmux, git, server) = tokio::join!(tools::tmux(), tools::git(), own.survey());
     // Lists the panes first: a worker's record exists before its pane.
     let observed = Observed { disk: store::survey(&paths), paths, server };
-    let live = match &observed.server {
-        ServerSurvey::Alive { rows, .. } => rows.iter().filter(|row| !row.dead).count(),
-        ServerSurvey::Gone | ServerSurvey::Empty { .. } | ServerSurvey::Silent(_) => 0,
+    let (pid, live) = match &observed.server {
+        ServerSurvey::Alive { pid, rows } => (Some(*pid), rows.iter().filter(|row| !row.dead).count()),
+        ServerSurvey::Gone | ServerSurvey::Empty { .. } | ServerSurvey::Silent(_) => (None, 0),
     };
     checks.push(tools::server(&observed, &tmux));
     checks.push(tmux);
     checks.extend(service::sockets(&observed.paths));
     checks.extend(service::daemon(&observed.paths, live, &observed.disk).await);
-    checks.extend(helper::check(&observed.paths));
+    checks.extend(tools::helper(&observed.paths));
     checks.extend(leftovers::files(&observed));
     checks.extend(leftovers::panes(&observed));
     checks.push(git);
     checks.push(tools::sandbox().await);
     checks.push(tools::docker_sandbox().await);
     checks.push(tools::caps());
-    checks.extend(slurm::check(&observed.paths).await);
+    checks.extend(tools::slurm(&observed.paths).await);
     checks.extend(leftovers::branches(&observed).await);
-    let pid = match &observed.server {
-        ServerSurvey::Alive { pid, .. } => Some(*pid),
-        ServerSurvey::Gone | ServerSurvey::Empty { .. } | ServerSurvey::Silent(_) => None,
-    };
     checks.push(logout::check(pid));
     checks
 }

@@ -8,12 +8,16 @@
 //! [`write_unsynced`] does not wait. Its file survives a killed daemon, but perhaps not a power cut. That is enough
 //! for facts about panes, which do not survive a power cut either. Waiting for the disk takes most of the time
 //! between two iterations.
+//!
+//! Here is also whether a directory lies on a file system that several hosts can use at once.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use nix::sys::statfs::statfs;
 
 /// The suffix of a file that is being written: `.NAME.PID-N.tmp`.
 const TEMPORARY_SUFFIX: &str = ".tmp";
@@ -148,6 +152,39 @@ pub fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Whether the file system of `path`, or of its nearest existing parent, is a network file system.
+pub(crate) fn is_network(path: &Path) -> bool {
+    let found = path.ancestors().find_map(|path| Some((path, statfs(path).ok()?)));
+    found.is_some_and(|(path, found)| is_network_kind(path, &found))
+}
+
+#[cfg(target_os = "linux")]
+fn is_network_kind(path: &Path, found: &nix::sys::statfs::Statfs) -> bool {
+    // The type of the number differs between systems; the number itself has 32 bits.
+    let magic = found.filesystem_type().0 as u64;
+    let device = fs::metadata(path).map_or(0, |found| found.dev());
+    let mounts = || fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    swarm_state::owner::is_network(magic, None)
+        && swarm_state::owner::is_network(magic, kind_of(&mounts(), device).as_deref())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_network_kind(_path: &Path, found: &nix::sys::statfs::Statfs) -> bool {
+    !found.flags().contains(nix::mount::MntFlags::MNT_LOCAL)
+}
+
+/// The name of the file system on a device, from the list of mounts.
+fn kind_of(mounts: &str, device: u64) -> Option<String> {
+    let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
+    let wanted = format!("{major}:{minor}");
+    let mut found = mounts.lines().filter(|line| line.split(' ').nth(2) == Some(&wanted));
+    let (_, rest) = found.next_back()?.split_once(" - ")?;
+    rest.split(' ').next().map(str::to_owned)
+}
+
+/// The file that marks a directory as shared between hosts, for file systems that swarm does not recognize.
+pub(crate) const SHARED_MARK: &str = "shared";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,5 +204,23 @@ mod tests {
         assert_eq!(read_bounded(Path::new("/dev/null"), 5).unwrap(), b"");
         let missing = read_bounded(&dir.path().join("missing"), 5).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn kind_of_a_mount_is_found_by_its_device() {
+        let mounts = "36 35 0:41 / /home rw,relatime shared:1 - fuse.sshfs me@x:/ rw\n\
+                      37 35 8:1 / / rw - ext4 /dev/sda1 rw\n\
+                      broken\n";
+        let device = |major, minor| nix::sys::stat::makedev(major, minor);
+        assert_eq!(kind_of(mounts, device(0, 41)).as_deref(), Some("fuse.sshfs"));
+        assert_eq!(kind_of(mounts, device(8, 1)).as_deref(), Some("ext4"));
+        assert_eq!(kind_of(mounts, device(8, 2)), None);
+    }
+
+    #[test]
+    fn local_directory_is_not_a_network_file_system() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!is_network(dir.path()));
+        assert!(!is_network(&dir.path().join("not/there")));
     }
 }

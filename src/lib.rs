@@ -64,10 +64,8 @@ pub mod demo;
 mod descriptors;
 pub mod doctor;
 mod duration;
-mod editor;
 mod environ;
 pub mod error;
-mod file_system;
 mod files;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
@@ -92,7 +90,6 @@ pub mod session;
 pub mod settings;
 mod shell;
 mod signed;
-mod since;
 pub mod store;
 pub mod stories;
 mod task_files;

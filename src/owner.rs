@@ -34,7 +34,6 @@ pub(crate) fn here() -> &'static MachineId {
     })
 }
 
-/// The Slurm job in which this process runs.
 pub(crate) fn own_job() -> Option<BatchJob> {
     let id = std::env::var("SLURM_JOB_ID").ok().filter(|id| !id.is_empty())?;
     let restarts = std::env::var("SLURM_RESTART_COUNT").ok().and_then(|count| count.parse().ok());
@@ -45,7 +44,6 @@ pub(crate) fn this_process() -> DirectoryOwner {
     DirectoryOwner { pid: std::process::id(), machine: Some(here().clone()), job: own_job(), left: None }
 }
 
-/// Reads the owner from an open lock file.
 pub(crate) fn read(file: &File) -> Option<DirectoryOwner> {
     let mut text = String::new();
     file.take(MAX_LOCK_BYTES).read_to_string(&mut text).ok()?;

@@ -14,7 +14,7 @@ use swarm_state::model::{Run, WorkerName};
 use directories::BaseDirs;
 
 use crate::error::{Error, ErrorCode, Result, failed};
-use crate::file_system;
+use crate::files;
 
 /// The longest path of a Unix socket, in bytes, without the closing NUL.
 #[cfg(target_os = "linux")]
@@ -64,7 +64,7 @@ impl Paths {
     /// The paths below `root`.
     pub fn new(root: PathBuf) -> Self {
         let root = resolve(&root);
-        let shared = file_system::is_network(&root) || root.join(file_system::SHARED_MARK).exists();
+        let shared = files::is_network(&root) || root.join(files::SHARED_MARK).exists();
         Self { root, shared }
     }
 

@@ -11,10 +11,7 @@ use serde_json::Value;
 use crate::error::Error;
 
 mod events;
-mod hold;
 mod hook;
-mod morning;
-mod notify;
 mod output;
 mod quota;
 mod ralph;
@@ -23,20 +20,22 @@ mod service;
 mod spawn;
 mod workers;
 
-pub use events::{MissingNotices, MissingReason, Notice, Snapshot, SubscribeParams};
-pub use hold::{HeldView, HoldChanged};
+pub use events::{
+    MissingNotices, MissingReason, NextNotification, Notice, NotifyNextParams, Snapshot, SubscribeParams,
+};
 pub use hook::{HeldAnswer, HookHeard, HookNews, HookParams};
-pub use morning::{LookedParams, MorningParams, MorningView, WorkerWork};
-pub use notify::{NextNotification, NotifyNextParams};
 pub use output::{Lines, LogsParams, PeekParams, Peeked, RUNNING, is_run_header};
 pub use quota::{QuotaAccountView, QuotaFigureView, QuotaLifted, QuotaView};
-pub use ralph::{Changed, Cleaned, RalphCleanParams, RalphSetParams, RalphView, ResumeParams};
-pub use report::{Approved, DiffParams, DiffView, Report, ReportParams, RestoreParams, Restored, Watched};
+pub use ralph::{Changed, Cleaned, HoldChanged, RalphCleanParams, RalphSetParams, RalphView, ResumeParams};
+pub use report::{
+    Approved, DiffParams, DiffView, LookedParams, MorningParams, MorningView, Report, ReportParams,
+    RestoreParams, Restored, Watched, WorkerWork,
+};
 pub use service::{DaemonStopped, DaemonView};
 pub use spawn::{RespawnParams, SpawnParams, Spawned, StoriesPlan};
 pub use workers::{
     AgentRequestView, AllowParams, AnswerParams, Answered, AttachView, CleanParams, ClearedSnapshots,
-    Forgotten, KillParams, Killed, Listing, RestartView, SendParams, Sent, TaskListView, TmuxView,
+    Forgotten, HeldView, KillParams, Killed, Listing, RestartView, SendParams, Sent, TaskListView, TmuxView,
     WorkerHost, WorkerView,
 };
 
@@ -216,7 +215,8 @@ pub enum Call {
 }
 
 impl Call {
-    /// Whether it may be sent twice: the second call has no further effect and returns the same answer.
+    /// Whether it may be sent twice: the second call has no further effect and returns the same answer. Not if a text
+    /// would be typed twice, the second answer would differ, or the next daemon is not meant.
     pub(crate) fn is_repeatable(&self) -> bool {
         match self {
             Self::Spawn(params) => params.request.is_some(),
@@ -243,20 +243,7 @@ impl Call {
             | Self::NotifyNext(_)
             | Self::Quota(_)
             | Self::DaemonStatus(_) => true,
-            // The text would be typed twice, the second answer would differ, or the next daemon is not meant.
-            Self::Send(_)
-            | Self::Answer(_)
-            | Self::Interrupt(_)
-            | Self::Eof(_)
-            | Self::Clean(_)
-            | Self::RalphRestore(_)
-            | Self::RalphApprove(_)
-            | Self::RalphClean(_)
-            | Self::DaemonStop(_)
-            | Self::DaemonHandover(_)
-            | Self::Hook(_)
-            | Self::QuotaLift(_)
-            | Self::Subscribe(_) => false,
+            _ => false,
         }
     }
 }

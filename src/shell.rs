@@ -1,6 +1,6 @@
 //! Quotes words for a POSIX shell: in lines that swarm runs through one, and in commands that it prints for the user.
 //!
-//! How tmux quotes its own commands is in [`crate::tmux`].
+//! Names the person's editor, which a shell starts. How tmux quotes its own commands is in [`crate::tmux`].
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -35,4 +35,16 @@ pub(crate) fn quote_path(path: &Path) -> String {
 /// A command as a user would type it.
 pub(crate) fn join(words: &[String]) -> String {
     words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// The editor that the person has set; `None` if none is.
+pub(crate) fn editor_of_person() -> Option<String> {
+    let set = |name| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
+    set("VISUAL").or_else(|| set("EDITOR"))
+}
+
+/// The words of a command line that opens a file. As git does, a shell runs it, since VISUAL and EDITOR may hold
+/// options. The program is `sh`.
+pub(crate) fn editor_words(editor: &str, path: &Path) -> Vec<std::ffi::OsString> {
+    vec!["-c".into(), format!("{editor} \"$@\"").into(), "sh".into(), path.into()]
 }

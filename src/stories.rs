@@ -111,7 +111,9 @@ impl Coordinator {
             git::undo_merge(&self.tree).await?;
         }
         let list = self.read_list()?;
-        self.refuse_faults(&list)?;
+        if let Some(fault) = list.dependency_faults().into_iter().next() {
+            return Err(Error::invalid(format!("{}: {fault}", self.gate.file())).into());
+        }
         let limits = ParallelLimits {
             jobs: usize::try_from(self.plan.jobs).unwrap_or(1),
             max_in_review: self.plan.max_in_review.and_then(|max| usize::try_from(max).ok()),
@@ -148,11 +150,6 @@ impl Coordinator {
         })?;
         let list = TaskList::parse(&String::from_utf8_lossy(&text));
         list.map_err(|fault| Error::invalid(format!("{}: {fault}", path.display())))
-    }
-
-    fn refuse_faults(&self, list: &TaskList) -> Result<()> {
-        let Some(fault) = list.dependency_faults().into_iter().next() else { return Ok(()) };
-        Err(Error::invalid(format!("{}: {fault}", self.gate.file())))
     }
 
     /// Makes a call that may be repeated. Waits while no daemon runs, and starts none: a daemon below this process

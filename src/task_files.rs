@@ -123,8 +123,8 @@ impl TaskDir {
     }
 
     /// Refuses to continue while `.ralph-active` shows that a loop works on the list: of another swarm, or of another
-    /// program. For the loops of this swarm, the daemon decides (`client::list_users`), since an agent can delete the
-    /// file.
+    /// program. For the loops of this swarm, the daemon decides (`client::task_list_file`), since an agent can delete
+    /// the file.
     ///
     /// # Errors
     /// With the name of the worker and how to continue.

@@ -2,7 +2,7 @@
 //!
 //! `main` calls [`run`]. The interface is a client of the socket: it shows answers of requests that only read, and each
 //! action is a command line of swarm itself ([`verbs`]). The state ([`model`]), its changes ([`update`], [`press`]) and
-//! its picture ([`view`]) are pure. This file, [`terminal`], [`link`], [`hosts`] and [`verbs`] are the edge.
+//! its picture ([`view`]) are pure. This file, [`terminal`], [`link`] and [`verbs`] are the edge.
 //! Deliberately absent: anything that no verb can do, and all decisions about workers.
 
 use std::path::{Path, PathBuf};
@@ -21,17 +21,13 @@ use crate::procs;
 use crate::runtime::{CaughtSignals, block_on};
 use crate::settings::Settings;
 
-mod hosts;
 mod keys;
 mod layout;
-mod line_edit;
 mod link;
 mod list;
-mod messages;
 mod model;
 mod panel;
 mod press;
-mod style;
 mod terminal;
 mod update;
 mod verbs;
@@ -41,8 +37,7 @@ mod view;
 mod tests;
 
 use link::DaemonLink;
-use messages::{UiEffect, UiEvent};
-use model::{LinkState, UiModel};
+use model::{LinkState, UiEffect, UiEvent, UiModel};
 use terminal::UiTerminal;
 use verbs::Verbs;
 

@@ -6,9 +6,9 @@ use swarm_state::model::WorkerName;
 use swarm_state::notice::Entry;
 
 use super::format::PageFormat;
+pub use crate::duration::Since;
 use crate::duration::parse_duration;
-pub use crate::since::Since;
-use crate::since::parse_since;
+use crate::duration::parse_since;
 
 pub(super) const WAIT_LONG: &str = "\
 Wait until workers reach a state.

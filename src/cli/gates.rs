@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use swarm_state::promise::OnNoWork;
 
-use super::choice::{Choice, choice};
-use super::number::{OptionLimit, limit, whole};
+use super::format::{Choice, OptionLimit, choice, limit, whole};
 use crate::duration::parse_nonzero_duration;
 
 /// Gates.

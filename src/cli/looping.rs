@@ -6,10 +6,8 @@ use clap::Args;
 use swarm_state::ends;
 use swarm_state::model::{PromptVia, WorkerName};
 
-use super::choice::choice;
-use super::format::PageFormat;
+use super::format::{PageFormat, choice, whole};
 use super::gates::{BudgetArgs, GateArgs};
-use super::number::whole;
 use super::sandbox::SandboxArgs;
 use super::spawn::{CapArgs, ROUTES, WorktreeArgs, parse_size};
 use crate::duration::{parse_duration, parse_nonzero_duration};

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use swarm_state::tasks::import::ImportFormat;
 
-use super::choice::{Choice, choice};
-use super::format::{Format, PageFormat};
-use super::number::whole;
+use super::format::{Choice, Format, PageFormat, choice, whole};
 
 pub(super) const TASKS_LONG: &str = "\
 Check, list, import and export task lists.

@@ -4,7 +4,7 @@ use chrono::{DateTime, FixedOffset};
 use clap::{Args, ValueEnum};
 use swarm_state::model::WorkerName;
 
-use crate::since::parse_time;
+use crate::duration::parse_time;
 
 pub(super) const REPORT_LONG: &str = "\
 Summarize what happened, or each iteration of one loop.

@@ -7,7 +7,7 @@ use swarm_state::model::WorkerName;
 use swarm_state::network::{AllowedHost, parse_hosts};
 use swarm_state::sandbox::{SandboxNet, SandboxWish};
 
-use super::choice::{Choice, choice};
+use super::format::{Choice, choice};
 
 /// The sandbox.
 #[derive(Debug, Default, Args)]

@@ -6,10 +6,8 @@ use clap::{Args, Subcommand};
 use swarm_state::promise::{OnNoWork, Promise};
 use swarm_state::session::SessionId;
 
-use super::choice::choice;
-use super::format::{ListFormatArg, PageFormat};
+use super::format::{ListFormatArg, PageFormat, choice, whole};
 use super::gates::NO_WORK;
-use super::number::whole;
 
 pub(super) const SESSION_LONG: &str = "\
 Manage loops inside an agent's own session.

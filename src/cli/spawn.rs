@@ -7,10 +7,8 @@ use clap::builder::NonEmptyStringValueParser;
 use swarm_state::caps::{parse_cpus, parse_memory, parse_pids};
 use swarm_state::model::{PromptVia, RestartWhen, WorkerName};
 
-use super::choice::{Choice, choice};
-use super::format::PageFormat;
+use super::format::{Choice, OptionLimit, PageFormat, choice, limit, whole};
 use super::gates::{BudgetArgs, GateArgs};
-use super::number::{OptionLimit, limit, whole};
 use super::sandbox::SandboxArgs;
 use super::task_list::TaskListArgs;
 use crate::duration::{parse_duration, parse_nonzero_duration};

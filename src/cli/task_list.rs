@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::number::whole;
+use super::format::whole;
 
 /// The task list.
 #[derive(Debug, Default, Args)]

@@ -7,8 +7,7 @@ use clap::{Args, ValueEnum};
 use swarm_state::host::{HostName, split_worker};
 use swarm_state::model::{Status, WorkerName};
 
-use super::format::{Format, PageFormat, StatusFormat};
-use super::number::whole;
+use super::format::{Format, PageFormat, StatusFormat, whole};
 
 pub(super) const RESPAWN_LONG: &str = "\
 Start a worker again with the same command, directory, environment, prompt and worktree.

@@ -73,7 +73,9 @@ fn with_completers(command: Command, path: &str, wants_option: bool) -> Command 
                 arg.add(ArgValueCandidates::new(move || names(&verb)))
             }
             ("iteration", _) => arg.add(ArgValueCandidates::new(move || iterations(&verb))),
-            ("changes", true) => arg.add(ArgValueCandidates::new(loop_keys)),
+            ("changes", true) => arg.add(ArgValueCandidates::new(|| {
+                candidates(CHANGEABLE_SETTINGS.split(", ").map(|key| format!("{key}=")))
+            })),
             ("cmd", true) => arg.add(ArgValueCompleter::new(AgentCommand)),
             ("agent", false) if arg.get_possible_values().is_empty() => {
                 arg.add(ArgValueCandidates::new(|| candidates(settings().agents.iter().map(|p| &p.name))))
@@ -132,10 +134,6 @@ fn iterations(verb: &str) -> Vec<CompletionCandidate> {
     let last = loops.filter_map(|worker| worker.metadata().iteration).next_back().unwrap_or_default();
     let first = u64::from(!verb.ends_with(" restore"));
     candidates((first..=last).rev().map(|n| n.to_string()))
-}
-
-fn loop_keys() -> Vec<CompletionCandidate> {
-    candidates(CHANGEABLE_SETTINGS.split(", ").map(|key| format!("{key}=")))
 }
 
 /// The settings of the user and of the project; the built-in ones if they have an error.

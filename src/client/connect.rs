@@ -86,7 +86,7 @@ pub async fn probe(place: &Place) -> Result<DaemonProbe> {
 }
 
 fn of_remote(RemoteConnection { lines, writer, link, daemon }: RemoteConnection) -> Client {
-    Client::new(lines, Box::new(writer), Peer::Remote(Box::new(link)), daemon)
+    Client { lines, writer: Box::new(writer), next_id: 1, peer: Peer::Remote(Box::new(link)), daemon }
 }
 
 async fn probe_socket(paths: &Paths) -> Result<DaemonProbe> {
@@ -133,7 +133,7 @@ async fn probe_socket(paths: &Paths) -> Result<DaemonProbe> {
         return Ok(DaemonProbe::WrongVersion(daemon));
     }
     let peer = Peer::Local(paths.daemon_log());
-    Ok(DaemonProbe::Ready(Client::new(lines, Box::new(writer), peer, daemon)))
+    Ok(DaemonProbe::Ready(Client { lines, writer: Box::new(writer), next_id: 1, peer, daemon }))
 }
 
 fn is_hang_up(kind: ErrorKind) -> bool {
@@ -245,15 +245,6 @@ pub(super) async fn connect_for_reading(place: &Place) -> Result<(Client, ChildS
 }
 
 impl Client {
-    fn new(
-        lines: DaemonLines,
-        writer: Box<dyn AsyncWrite + Send + Sync + Unpin>,
-        peer: Peer,
-        daemon: DaemonHello,
-    ) -> Self {
-        Self { lines, writer, next_id: 1, peer, daemon }
-    }
-
     /// Sends a call and waits for the answer, at most `limit`.
     ///
     /// # Errors

@@ -1,4 +1,9 @@
 //! The context of every client command: the printer, the configuration file, the paths and the connection.
+//!
+//! When a daemon is killed between a request and its answer, the client cannot tell whether the request was carried
+//! out. Idempotent requests are sent again to the next daemon; for the others the user has to check. A spawn is
+//! idempotent: its request has an id, by which the next daemon finds a worker that was already started. Deliberately
+//! absent: subscriptions, which reconnect by themselves ([`super::subscription`]).
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,7 +11,6 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
 
-use super::call;
 use super::connect::{self, Client, QUICK_TIMEOUT};
 use super::subscription::HOST_RETRY_TIMEOUT;
 use crate::error::{ErrorCode, Result};
@@ -14,6 +18,16 @@ use crate::out::Out;
 use crate::paths::Paths;
 use crate::protocol::{Call, Empty, Named, WorkerHost, WorkerView};
 use crate::remote::Place;
+
+/// How often a call is sent before it fails.
+const MAX_ATTEMPTS: usize = 5;
+
+/// How long swarm reconnects after a connection ended. A call is always sent a second time, and a third time only
+/// within this time after the first end.
+const LINK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The delay between two such attempts.
+const LINK_DELAY: Duration = Duration::from_millis(500);
 
 /// The delay between two attempts to reach a remote host again.
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
@@ -72,6 +86,39 @@ impl ClientContext {
     }
 
     pub(super) async fn call<T: DeserializeOwned>(&self, call: &Call, limit: Duration) -> Result<T> {
-        call::call(&self.place()?, call, limit).await
+        self::call(&self.place()?, call, limit).await
+    }
+}
+
+/// Makes a call. When the daemon dies before it answers, an idempotent call is sent to the next daemon.
+pub(super) async fn call<T: DeserializeOwned>(place: &Place, request: &Call, limit: Duration) -> Result<T> {
+    let mut attempts = 1;
+    let (mut lost, mut first_lost) = (None, None);
+    loop {
+        let answer = match connect::connect(place).await {
+            Ok(mut client) => client.call(request, limit).await,
+            // A link that was cut under the first attempt may need a moment.
+            Err(error)
+                if error.code == ErrorCode::Unreachable
+                    && lost.is_some_and(|at: Instant| at.elapsed() < LINK_TIMEOUT) =>
+            {
+                sleep(LINK_DELAY).await;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        match answer {
+            Err(error)
+                if matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Unreachable)
+                    && request.is_repeatable()
+                    && attempts < MAX_ATTEMPTS
+                    && first_lost.is_none_or(|at: Instant| at.elapsed() < LINK_TIMEOUT) =>
+            {
+                attempts += 1;
+                lost = Some(Instant::now());
+                first_lost = first_lost.or(lost);
+            }
+            answer => return answer,
+        }
     }
 }

@@ -145,7 +145,6 @@ pub(super) async fn listings(ctx: &ClientContext) -> Result<Vec<HostListing>> {
     Ok(listings)
 }
 
-/// The place of a host of the settings.
 pub(super) fn named_place(ctx: &ClientContext, name: &HostName) -> Result<Place> {
     find(&Paths::from_env()?, &load_settings(ctx)?.hosts, name)
 }

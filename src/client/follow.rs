@@ -79,12 +79,17 @@ pub(super) struct FollowResult {
     pub(super) daemon_stopped: bool,
 }
 
+/// The signals that end a follower. They are caught before anything is printed, so that Ctrl-C always pauses the loop.
+pub(super) fn signals() -> Result<CaughtSignals> {
+    CaughtSignals::new(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP])
+}
+
 /// Follows the loop of `spawned` to its end.
 pub(super) async fn result(
     ctx: &ClientContext,
     spawned: &Spawned,
     options: FollowOptions,
-    signals: FollowSignals,
+    signals: CaughtSignals,
 ) -> Result<FollowResult, Failure> {
     let followed = follow(ctx, spawned, options, signals).await;
     ctx.out.no_progress();
@@ -131,16 +136,16 @@ impl ProgressLine {
     /// Updates the line, and requests the new cost when an iteration has ended.
     fn update(
         &mut self,
-        input: &FollowInput,
+        input: &FollowEvent,
         place: &Place,
         name: &str,
         events: &UnboundedSender<FollowEvent>,
     ) {
         let Some(line) = &mut self.line else { return };
-        if let FollowInput::Event(FollowEvent::Spent(dollars)) = input {
+        if let FollowEvent::Spent(dollars) = input {
             line.spent(*dollars);
         }
-        if let FollowInput::Event(FollowEvent::Notice(notice)) = input
+        if let FollowEvent::Notice(notice) = input
             && notice.worker == name
             && line.notice(notice)
         {
@@ -153,7 +158,7 @@ async fn follow(
     ctx: &ClientContext,
     spawned: &Spawned,
     options: FollowOptions,
-    mut signals: FollowSignals,
+    mut signals: CaughtSignals,
 ) -> Result<FollowResult, Failure> {
     let place = ctx.place()?;
     let name = spawned.worker.name.clone();
@@ -172,26 +177,26 @@ async fn follow(
         let input = next(&mut events, &mut signals, &machine, progress_line.line.is_some()).await;
         progress_line.update(&input, &place, &name, &send);
         let acts = match input {
-            FollowInput::Tick | FollowInput::Event(FollowEvent::Spent(_)) => vec![],
-            FollowInput::HangUp => return Ok(FollowResult { code: 129, ..FollowResult::default() }),
-            FollowInput::Interrupt => machine.interrupt(),
-            FollowInput::Quiet => machine.pending().cloned().map(FollowAction::End).into_iter().collect(),
-            FollowInput::Event(FollowEvent::Notice(notice)) => machine.notice(&notice),
-            FollowInput::Event(FollowEvent::Snapshot(snapshot)) => machine.snapshot(&snapshot),
-            FollowInput::Event(FollowEvent::Paused(Ok(worker))) => {
+            FollowEvent::Tick | FollowEvent::Spent(_) => vec![],
+            FollowEvent::HangUp => return Ok(FollowResult { code: 129, ..FollowResult::default() }),
+            FollowEvent::Interrupt => machine.interrupt(),
+            FollowEvent::Quiet => machine.pending().cloned().map(FollowAction::End).into_iter().collect(),
+            FollowEvent::Notice(notice) => machine.notice(&notice),
+            FollowEvent::Snapshot(snapshot) => machine.snapshot(&snapshot),
+            FollowEvent::Paused(Ok(worker)) => {
                 machine.view(&worker);
                 vec![]
             }
-            FollowInput::Event(FollowEvent::Paused(Err(error))) => {
+            FollowEvent::Paused(Err(error)) => {
                 not_paused(ctx, &name, error)?;
                 vec![]
             }
-            FollowInput::Event(FollowEvent::Printed(lines)) => {
+            FollowEvent::Printed(lines) => {
                 lines.iter().try_for_each(|line| say(line))?;
                 vec![]
             }
-            FollowInput::Event(FollowEvent::DaemonStopped) => vec![FollowAction::End(machine.stopped())],
-            FollowInput::Event(FollowEvent::Disconnected(error)) => {
+            FollowEvent::DaemonStopped => vec![FollowAction::End(machine.stopped())],
+            FollowEvent::Disconnected(error) => {
                 return Err(error.hint(format!("swarm ralph status {name}")).into());
             }
         };
@@ -261,23 +266,12 @@ async fn last_lines(
     Ok(())
 }
 
-/// One input of the follower's main loop.
-enum FollowInput {
-    Event(FollowEvent),
-    Interrupt,
-    HangUp,
-    /// No input for so long that the last notices will not arrive.
-    Quiet,
-    /// Time to draw the progress line.
-    Tick,
-}
-
 async fn next(
     events: &mut UnboundedReceiver<FollowEvent>,
-    signals: &mut FollowSignals,
+    signals: &mut CaughtSignals,
     machine: &Machine,
     draws: bool,
-) -> FollowInput {
+) -> FollowEvent {
     let quiet = async {
         if machine.pending().is_some() {
             sleep(LAST_NOTICES_TIMEOUT).await;
@@ -287,26 +281,13 @@ async fn next(
     };
     tokio::select! {
         biased;
-        input = signals.next() => input,
-        Some(item) = events.recv() => FollowInput::Event(item),
-        () = quiet => FollowInput::Quiet,
+        signal = signals.next() => match signal {
+            Signal::SIGHUP => FollowEvent::HangUp,
+            _ => FollowEvent::Interrupt,
+        },
+        Some(item) = events.recv() => item,
+        () = quiet => FollowEvent::Quiet,
         // Not while an end is pending: the wait for the last notices starts again with each input.
-        () = sleep(PROGRESS_INTERVAL), if draws && machine.pending().is_none() => FollowInput::Tick,
-    }
-}
-
-/// The signals that end a follower. They are caught before anything is printed, so that Ctrl-C always pauses the loop.
-pub(super) struct FollowSignals(CaughtSignals);
-
-impl FollowSignals {
-    pub(super) fn new() -> Result<Self> {
-        CaughtSignals::new(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]).map(Self)
-    }
-
-    async fn next(&mut self) -> FollowInput {
-        match self.0.next().await {
-            Signal::SIGHUP => FollowInput::HangUp,
-            _ => FollowInput::Interrupt,
-        }
+        () = sleep(PROGRESS_INTERVAL), if draws && machine.pending().is_none() => FollowEvent::Tick,
     }
 }

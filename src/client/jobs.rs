@@ -17,11 +17,9 @@ use crate::hosts::slurm;
 use crate::out::{CommandResult, Out};
 use crate::paths::Paths;
 use crate::runtime::block_on;
-use dir::JobDir;
-use facts::JobFacts;
+use dir::{JobDir, JobFacts};
 
 mod dir;
-mod facts;
 mod runner;
 mod serve;
 mod submit;

@@ -4,7 +4,8 @@
 //! is present, and an unknown value is null. Deliberately absent: `schema` ([`crate::out`]), and the answers that only
 //! one verb prints.
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use swarm_state::budget::Budgets;
 use swarm_state::caps::Cap;
 use swarm_state::cause::Cause;
@@ -25,10 +26,7 @@ use crate::protocol::{RalphView, Report, WorkerView};
 
 pub(super) mod events;
 
-mod fields;
 pub(super) mod morning;
-
-use fields::Fields;
 
 pub(super) fn worker(view: &WorkerView) -> Value {
     let loop_data = view.metadata();
@@ -287,6 +285,46 @@ fn end_word(exit: IterationExit) -> Value {
         IterationExit::Exit(Exit::OutOfMemory(_)) => "out_of_memory".into(),
         IterationExit::Exit(_) => "exit".into(),
         other => json!(other),
+    }
+}
+
+/// The fields of an object, in order.
+pub(crate) struct Fields(Map<String, Value>);
+
+impl Fields {
+    /// The fields of a value that is an object in JSON.
+    fn of(value: &impl Serialize) -> Self {
+        match serde_json::to_value(value) {
+            Ok(Value::Object(fields)) => Self(fields),
+            Ok(_) | Err(_) => Self(Map::new()),
+        }
+    }
+
+    /// Gives a field another name, in the same place.
+    fn rename(&mut self, from: &str, to: &str) {
+        let named = |(key, value)| if key == from { (to.to_owned(), value) } else { (key, value) };
+        self.0 = std::mem::take(&mut self.0).into_iter().map(named).collect();
+    }
+
+    fn set(&mut self, key: &str, value: impl Serialize) {
+        self.0.insert(key.to_owned(), json!(value));
+    }
+
+    /// Adds the fields that are absent.
+    fn fill(&mut self, keys: &[&str], value: impl Serialize) -> &mut Self {
+        for key in keys {
+            self.0.entry(*key).or_insert_with(|| json!(value));
+        }
+        self
+    }
+
+    fn remove(&mut self, key: &str) {
+        self.0.shift_remove(key);
+    }
+
+    /// Takes the fields as an object.
+    fn take(&mut self) -> Value {
+        Value::Object(std::mem::take(&mut self.0))
     }
 }
 

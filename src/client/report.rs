@@ -1,4 +1,4 @@
-//! Fetches the report of a loop, and formats the lines that `report`, `why` and `loop` share.
+//! Fetches the report of a loop, and formats the lines that `report`, `why`, `loop` and the follower share.
 
 use std::path::Path;
 
@@ -9,13 +9,19 @@ use swarm_state::model::LoopStatus;
 use swarm_state::notice::{counted, dollars, duration};
 use swarm_state::proof_summary::ProofSummary;
 use swarm_state::screen::printable;
+use unicode_width::UnicodeWidthStr;
 
 use super::connect::SLOW_TIMEOUT;
 use super::context::ClientContext;
+use super::worker::quoted;
 use crate::error::Result;
 use crate::out::{for_hosts, host_with_files};
 use crate::protocol::{Call, Report, ReportParams};
 use crate::shell::quote_path;
+
+pub(super) const EVIDENCE_LINES: usize = 3;
+
+const MAX_QUOTED_CHECKS: usize = 3;
 
 /// Fetches a whole report, with as many calls as it has pages.
 pub(super) async fn fetch(ctx: &ClientContext, name: &str) -> Result<Report> {
@@ -122,7 +128,6 @@ pub(super) fn outcome(check: &CheckResult) -> &'static str {
     }
 }
 
-/// Whether the baseline used all of the loop's time.
 pub(super) fn is_stuck_at_base(report: &Report) -> bool {
     report.end == Some(LoopEnd::Timeout) && report.iterations.is_empty()
 }
@@ -211,4 +216,60 @@ pub(super) fn unapproved(report: &Report) -> Option<String> {
     let untold: Vec<String> = report.unapproved.iter().filter(|file| !told(file)).cloned().collect();
     let files = printable(&swarm_state::notice::named(&untold, 3));
     (!untold.is_empty()).then(|| format!("changed without approval since the start: {files}"))
+}
+
+/// Whether the agent's last output explains the end of the iteration.
+pub(super) fn shows_output(it: &Iteration) -> bool {
+    !it.last_lines.is_empty() && it.trouble().is_some() && !it.is_complete()
+}
+
+/// Quotes the last output of an agent that failed.
+pub(super) fn quoted_agent(it: &Iteration) -> Vec<String> {
+    if shows_output(it) { quoted_end(&it.last_lines) } else { vec![] }
+}
+
+/// Quotes the last output of a check, which ends with its exit status.
+pub(super) fn quoted_check(output: &str) -> Vec<String> {
+    quoted_end(&output.lines().map(str::to_owned).collect::<Vec<_>>())
+}
+
+/// Quotes the last output of the checks that failed, each below its name.
+pub(super) fn quoted_checks(it: &Iteration) -> Vec<String> {
+    let Some(verdict) = &it.verdict else { return vec![] };
+    let failed = verdict.failed_checks().take(MAX_QUOTED_CHECKS);
+    let lines = failed.flat_map(|check| {
+        let name = format!("  {}  {}", outcome(check), printable(&check.name));
+        [name].into_iter().chain(quoted_check(&check.output))
+    });
+    lines.collect()
+}
+
+/// Quotes the last lines that are not empty.
+pub(super) fn quoted_end(lines: &[String]) -> Vec<String> {
+    let mut last: Vec<String> =
+        lines.iter().rev().filter(|line| !line.trim().is_empty()).take(EVIDENCE_LINES).cloned().collect();
+    last.reverse();
+    quoted(&last).collect()
+}
+
+/// Breaks a next step into lines of `width` columns behind `head`, only after punctuation: a command stays on one line.
+pub(super) fn wrapped(head: &str, next: &str, width: usize) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    for word in next.split_inclusive(' ') {
+        let can_break = parts.last().is_some_and(|part| part.trim_end().ends_with([',', ';', ':']));
+        match parts.last_mut().filter(|_| !can_break) {
+            Some(part) => part.push_str(word),
+            None => parts.push(word.to_owned()),
+        }
+    }
+    let mut lines = vec![head.to_owned()];
+    for (index, part) in parts.iter().enumerate() {
+        match lines.last_mut() {
+            Some(line) if index == 0 || line.width() + part.trim_end().width() <= width => {
+                line.push_str(part)
+            }
+            _ => lines.push(" ".repeat(head.len()) + part),
+        }
+    }
+    lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }

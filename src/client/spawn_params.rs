@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use swarm_state::budget::{Budgets, MAX_FAILURES};
 use swarm_state::caps::Caps;
@@ -21,7 +21,6 @@ use swarm_state::spec::{LoopSpec, Prompt, WorktreeSpec};
 use swarm_state::tasks::gate::TaskGate;
 use swarm_state::test_gates::{OwnCanary, ReportFile, TestGates};
 
-use super::call::request_name;
 use super::connect::SLOW_TIMEOUT;
 use super::context::ClientContext;
 use super::sandbox::{add_hosts, docker_warnings, sandbox};
@@ -67,6 +66,12 @@ pub(super) fn unattended_note(args: &Spawn, settings: &Settings, sandbox: Option
         true => format!(" [unattended: {}]", profile.unattended_args.join(" ")),
         false => String::new(),
     }
+}
+
+/// Returns an id for a request that is unique on this machine.
+pub(crate) fn request_name() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{}-{:x}", std::process::id(), now.as_nanos())
 }
 
 /// How long the daemon may take to start a worker.

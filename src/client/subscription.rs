@@ -121,7 +121,12 @@ impl DurableSubscription {
         loop {
             let (was_stopped, limit) = match self.place.host() {
                 None => (!self.place.socket().exists(), RETRY_TIMEOUT),
-                Some(_) => (self.is_stopped_there().await, HOST_RETRY_TIMEOUT),
+                // A client that only follows starts no daemon that was killed: the host's service manager or the next
+                // command does.
+                Some(_) => {
+                    let is_stopped = matches!(connect::connect_existing(&self.place).await, Ok(None));
+                    (is_stopped, HOST_RETRY_TIMEOUT)
+                }
             };
             if was_stopped && !self.is_restarted().await {
                 return Ok(None);
@@ -135,13 +140,6 @@ impl DurableSubscription {
         }
     }
 
-    /// Whether a remote host answers and runs no daemon. One that was killed is started by the host's service manager
-    /// or by the next command, and not by a client that only follows.
-    async fn is_stopped_there(&self) -> bool {
-        matches!(connect::connect_existing(&self.place).await, Ok(None))
-    }
-
-    /// Waits until somebody else has started a daemon.
     async fn is_restarted(&self) -> bool {
         let deadline = Instant::now() + RESTART_TIMEOUT;
         while Instant::now() < deadline {

@@ -6,7 +6,6 @@
 //! new.
 
 use crate::client::connect::{Client, QUICK_TIMEOUT};
-use crate::client::new_lines::{LineWindow, NewLines};
 use crate::error::Result;
 use crate::protocol::{Call, Lines, LogsParams, PeekParams, Peeked, RUNNING, is_run_header};
 
@@ -97,13 +96,7 @@ impl OutputTail {
     }
 
     fn accept(&mut self, peeked: &Peeked) -> Vec<String> {
-        let new = self.new_lines.feed(&LineWindow {
-            run: peeked.run,
-            first: peeked.first,
-            lines: &peeked.lines,
-            full_screen: peeked.alternate,
-            live: peeked.live,
-        });
+        let new = self.new_lines.feed(peeked);
         let added = new.iter().map(|line| visible_chars(line)).sum();
         self.visible_chars = self.visible_chars.saturating_add(added);
         self.full_screen = peeked.alternate;
@@ -157,6 +150,65 @@ fn ended(log: &[String], last_header: Option<&str>, skip: usize) -> Vec<String> 
     new
 }
 
+/// Remembers what was printed so far.
+#[derive(Clone, Debug, Default)]
+struct NewLines {
+    run: Option<u64>,
+    /// The number of the next line to print.
+    next: u64,
+    /// The last line of the previous poll, with its number.
+    last: Option<(u64, String)>,
+    /// The screen of the previous poll.
+    full_screen: Vec<String>,
+}
+
+impl NewLines {
+    /// Returns the number of the first line that was not printed yet.
+    fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Returns the new lines of a poll. The last line of a live screen may still grow, so it is held back until another
+    /// line follows it, it is the same in two polls, or the run ends.
+    fn feed(&mut self, window: &Peeked) -> Vec<String> {
+        if self.run != Some(window.run) {
+            *self = Self { run: Some(window.run), ..Self::default() };
+        }
+        if window.alternate { self.changed(window) } else { self.grown(window) }
+    }
+
+    fn changed(&mut self, window: &Peeked) -> Vec<String> {
+        // If the program leaves full-screen mode for a moment, these lines are not new.
+        self.next = window.first + window.lines.len() as u64;
+        self.last = None;
+        let before = std::mem::replace(&mut self.full_screen, window.lines.to_vec());
+        let is_new = |line: &&String| !line.trim().is_empty() && !before.contains(line);
+        window.lines.iter().filter(is_new).cloned().collect()
+    }
+
+    fn grown(&mut self, window: &Peeked) -> Vec<String> {
+        self.full_screen = window.lines.to_vec();
+        let end = window.first + window.lines.len() as u64;
+        // The text became shorter (cleared, rotated): what remains was printed, or is gone.
+        self.next = self.next.min(end);
+        let mut new = Vec::new();
+        for (number, line) in (window.first..).zip(&window.lines) {
+            if number < self.next {
+                continue;
+            }
+            let may_grow = window.live && number + 1 == end;
+            let same = self.last.as_ref().is_some_and(|(n, l)| *n == number && l == line);
+            if may_grow && !same {
+                break;
+            }
+            new.push(line.clone());
+            self.next = number + 1;
+        }
+        self.last = window.lines.last().map(|line| (end.saturating_sub(1), line.clone()));
+        new
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,5 +236,46 @@ mod tests {
         check(Some(2), 0, live, "");
         check(None, 3, live, "two\none\nlong line\nlast");
         check(None, usize::MAX, "", "one\nlong line\nlast");
+    }
+
+    fn feed(new_lines: &mut NewLines, run: u64, first: u64, text: &str, live: bool) -> String {
+        let lines: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        new_lines.feed(&Peeked { run, first, lines, alternate: false, live }).join(" ")
+    }
+
+    #[test]
+    fn each_line_is_printed_once_however_the_looks_overlap() {
+        let mut new_lines = NewLines::default();
+        assert_eq!(feed(&mut new_lines, 1, 0, "a b c", true), "a b");
+        assert_eq!(feed(&mut new_lines, 1, 0, "a b cc", true), "", "the last line grew");
+        assert_eq!(feed(&mut new_lines, 1, 1, "b cc d e", true), "cc d");
+        assert_eq!(feed(&mut new_lines, 1, 1, "b cc d e", true), "e", "it stayed the same");
+        assert_eq!(feed(&mut new_lines, 1, 1, "b cc d e", true), "");
+        assert_eq!(feed(&mut new_lines, 1, 9, "x y", false), "x y", "a gap is jumped");
+        assert_eq!(feed(&mut new_lines, 2, 0, "a b", false), "a b", "another run begins anew");
+        assert_eq!(feed(&mut new_lines, 2, 0, "a", false), "");
+    }
+
+    #[test]
+    fn of_a_picture_only_changed_rows_are_printed() {
+        let mut new_lines = NewLines::default();
+        let mut window = |text: &[&str]| {
+            let lines: Vec<String> = text.iter().map(|l| (*l).to_owned()).collect();
+            new_lines.feed(&Peeked { run: 1, first: 0, lines, alternate: true, live: true }).join(" ")
+        };
+        assert_eq!(window(&["a", "", "b"]), "a b");
+        assert_eq!(window(&["b", "c", ""]), "c");
+    }
+
+    #[test]
+    fn a_cursor_that_is_at_the_end_for_a_moment_repeats_nothing() {
+        let mut new_lines = NewLines::default();
+        let mut window = |full_screen: bool, text: &[&str]| {
+            let lines: Vec<String> = text.iter().map(|l| (*l).to_owned()).collect();
+            new_lines.feed(&Peeked { run: 1, first: 0, lines, alternate: full_screen, live: true }).join(" ")
+        };
+        assert_eq!(window(true, &["a", "b", "box"]), "a b box");
+        assert_eq!(window(false, &["a", "b", "box"]), "");
+        assert_eq!(window(true, &["a", "c", "box"]), "c");
     }
 }

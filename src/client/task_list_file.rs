@@ -1,18 +1,25 @@
-//! The file of a task list: reading and replacing it.
+//! The file of a task list: reads and replaces it, and refuses to change the list while a loop works on it.
+//!
+//! The daemon's list of workers decides, since an agent can delete `.ralph-active`. The file only shows the loops of
+//! other swarms and of other programs. Used by the verbs that write a list, and by [`crate::archive`].
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
+use swarm_state::model::Status;
 use swarm_state::tasks::TaskList;
 use swarm_state::tasks::gate::TASKS_FILE;
 
-use super::list_users::{ListChange, refuse_used_list};
+use super::connect::{QUICK_TIMEOUT, connect, connect_existing};
 use super::typed_path;
 use crate::cli::TaskListPlace;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
+use crate::files;
+use crate::paths::{Paths, resolve};
+use crate::protocol::{Call, Empty, Listing, WorkerView};
+use crate::shell::{quote, quote_path};
 use crate::task_files::TaskDir;
-use crate::{files, shell};
 
 const MAX_LIST_BYTES: u64 = 64 << 20;
 
@@ -26,7 +33,6 @@ pub(super) struct TaskListFile {
 }
 
 impl TaskListFile {
-    /// The file that the arguments name.
     pub(super) fn of_args(place: &TaskListPlace) -> Self {
         match &place.file {
             Some(file) => Self { path: file.clone(), is_named: true },
@@ -80,7 +86,7 @@ impl TaskListFile {
             Error::system(format!("cannot read {shown}"), error)
         };
         if is_dir && self.is_named {
-            let dir = shell::quote_path(&self.path);
+            let dir = quote_path(&self.path);
             return error.hint(format!("for the list in it: --ralph-dir {dir}"));
         }
         error
@@ -121,4 +127,75 @@ pub(super) fn read_input(path: &Path) -> io::Result<String> {
 
 fn text_of(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not text in UTF-8"))
+}
+
+/// The change that a command is about to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListChange {
+    /// An edit, which is permitted while the loop is paused.
+    Edit,
+    /// The list is replaced, so that a paused loop could not continue.
+    Replace,
+}
+
+/// Refuses to change the list in `place` while a loop works on it. Starts the daemon if it does not run and there are
+/// records of workers: one of them may be a loop whose agent still works. Returns a warning if the list is replaced
+/// while a loop works on a copy of it in a worktree.
+///
+/// # Errors
+/// With the name of the worker and how to continue. When the daemon does not answer.
+pub(crate) async fn refuse_used_list(place: &TaskDir, change: ListChange) -> Result<Option<String>> {
+    let paths = Paths::from_env()?;
+    let has_records = paths.workers_dir().read_dir().is_ok_and(|mut entries| entries.next().is_some());
+    let client = if has_records {
+        Some(connect(&(&paths).into()).await?)
+    } else {
+        connect_existing(&(&paths).into()).await?
+    };
+    let workers = match client {
+        Some(mut client) => client.call::<Listing>(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?.workers,
+        None => vec![],
+    };
+    if let Some(user) = workers.iter().find(|worker| uses(worker, place, change)) {
+        return Err(refusal(user, place, change));
+    }
+    place.refuse_marker()?;
+    let user = workers.iter().find(|worker| change == ListChange::Replace && has_copy(worker, place));
+    Ok(user.map(|user| {
+        format!("worker '{}' works on a copy of this list, in {}", user.name, user.cwd.display())
+    }))
+}
+
+/// Whether a loop that has not ended works in a worktree of the list's repository, on the same list.
+fn has_copy(worker: &WorkerView, place: &TaskDir) -> bool {
+    let original = worker.worktree.as_ref().zip(worker.tasks.as_ref());
+    let original = original.map(|(worktree, tasks)| worktree.base_repo.join(&tasks.dir));
+    let is_open = worker.status.is_live() || matches!(worker.status, Status::Paused | Status::Lost);
+    is_open && original.is_some_and(|original| resolve(&original) == resolve(&place.dir))
+}
+
+fn uses(worker: &WorkerView, place: &TaskDir, change: ListChange) -> bool {
+    let is_in_use = match worker.status {
+        Status::Paused => change == ListChange::Replace,
+        status => status.is_live() || status == Status::Lost,
+    };
+    let is_dir = |dir: &String| resolve(&worker.cwd.join(dir)) == resolve(&place.dir);
+    is_in_use && worker.tasks.as_ref().is_some_and(|tasks| is_dir(&tasks.dir))
+}
+
+fn refusal(worker: &WorkerView, place: &TaskDir, change: ListChange) -> Error {
+    let (name, list) = (quote(&worker.name), place.shown(""));
+    let state = match worker.status {
+        Status::Paused => "is paused and not finished with",
+        Status::Lost => "is lost and not finished with",
+        _ => "works on",
+    };
+    let text = format!("worker '{}' {state} the task list '{list}'", worker.name);
+    let hint = match (change, worker.status) {
+        (ListChange::Edit, status) if status.is_live() => {
+            format!("swarm ralph pause {name}, or swarm kill {name}; then retry")
+        }
+        _ => format!("to end the loop: swarm kill {name}; then retry"),
+    };
+    Error::new(ErrorCode::Conflict, text).hint(hint)
 }

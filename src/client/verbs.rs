@@ -56,7 +56,6 @@ mod respawn;
 mod send;
 mod spawn;
 mod status;
-mod status_tmux;
 mod wait;
 mod why;
 

@@ -1,9 +1,12 @@
-//! A finding of the doctor: one line with its severity and its fix.
+//! A finding of the doctor: one line with its severity and its fix. Data that is read once and used by several checks.
 
 use serde::Serialize;
 
 use crate::error::Error;
 use crate::out::Color;
+use crate::paths::Paths;
+use crate::store::DiskSurvey;
+use crate::tmux::ServerSurvey;
 
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -18,19 +21,12 @@ pub(super) enum Level {
 }
 
 impl Level {
-    pub(super) fn word(self) -> &'static str {
+    /// Its word, and the color of the word.
+    pub(super) fn shown(self) -> (&'static str, Color) {
         match self {
-            Self::Ok => "ok",
-            Self::Warn => "warn",
-            Self::Fail => "fail",
-        }
-    }
-
-    pub(super) fn colour(self) -> Color {
-        match self {
-            Self::Ok => Color::Green,
-            Self::Warn => Color::Yellow,
-            Self::Fail => Color::Red,
+            Self::Ok => ("ok", Color::Green),
+            Self::Warn => ("warn", Color::Yellow),
+            Self::Fail => ("fail", Color::Red),
         }
     }
 }
@@ -66,4 +62,12 @@ impl Check {
         let cure = error.hint.unwrap_or_else(|| hint.to_owned());
         Self::fail(check, error.message, cure)
     }
+}
+
+/// Data that several checks need.
+pub(super) struct Observed {
+    pub(super) paths: Paths,
+    pub(super) disk: DiskSurvey,
+    /// Our own tmux server.
+    pub(super) server: ServerSurvey,
 }

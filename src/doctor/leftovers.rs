@@ -11,8 +11,7 @@ use swarm_state::notice::counted;
 use swarm_state::removal::Losses;
 use tokio::time::timeout;
 
-use super::check::Check;
-use super::observed::Observed;
+use super::check::{Check, Observed};
 use crate::error::{Error, Result};
 use crate::git;
 use crate::shell::quote_path;
@@ -216,7 +215,6 @@ async fn advice(found: &git::Leftover) -> Result<Check> {
     Ok(Check::warn("orphans", message, cure))
 }
 
-/// A branch or worktree that git cannot examine.
 fn unknown(found: &git::Leftover) -> Check {
     let message = format!("branch '{}' in '{}' belongs to no worker", found.branch, found.repo.display());
     Check::warn("orphans", message, format!("check it: git -C {} worktree list", quote_path(&found.repo)))

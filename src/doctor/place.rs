@@ -77,7 +77,6 @@ fn collect_open(dir: &Path, open: &mut Vec<(PathBuf, u32)>, count: &mut usize) {
     }
 }
 
-/// Checks the free space for state.
 pub(super) fn room(paths: &Paths) -> Check {
     let root = paths.root();
     let Some(place) = root.ancestors().find(|path| path.is_dir()) else {

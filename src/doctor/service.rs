@@ -1,14 +1,18 @@
-//! Checks the daemon and its sockets.
+//! Checks the daemon and its sockets, and lists lost workers: their tmux server went away, or an earlier swarm left
+//! them. The daemon knows them; without a daemon, the records are read.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
+use swarm_state::advice::start_again;
+use swarm_state::engine::{Phase, Worker};
+use swarm_state::format::Record;
+use swarm_state::model::Status;
 use swarm_state::notice::counted;
 
 use super::check::Check;
-use super::lost;
 use crate::client::connect::{self, DaemonProbe};
 use crate::owner;
 use crate::paths::Paths;
@@ -22,7 +26,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long to wait for a daemon that holds the lock but has no socket yet.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Checks the sockets' places.
 pub(super) fn sockets(paths: &Paths) -> Vec<Check> {
     let mut checks = vec![];
     for socket in [paths.socket(), paths.tmux_socket()] {
@@ -93,7 +96,7 @@ pub(super) async fn daemon(paths: &Paths, live: usize, disk: &DiskSurvey) -> Vec
             Check::warn("daemon", message, "swarm daemon start")
         }
     });
-    checks.extend(lost::recorded(disk));
+    checks.extend(recorded_lost(disk));
     checks
 }
 
@@ -122,7 +125,7 @@ async fn answers(paths: &Paths, mut client: connect::Client, disk: &DiskSurvey) 
     }));
     if let Ok(listing) = client.call::<Listing>(&Call::Ls(Empty {}), ANSWER_TIMEOUT).await {
         checks.extend(told(&listing, disk));
-        checks.extend(lost::listed(&listing));
+        checks.extend(listed_lost(&listing));
     }
     checks
 }
@@ -151,4 +154,54 @@ async fn without_socket(paths: &Paths, pid: u32, disk: &DiskSurvey) -> Vec<Check
     let message = format!("a daemon runs (pid {pid}), but does not listen at {}", paths.socket().display());
     let cure = format!("agents keep running, and the next command starts another daemon: kill {pid}");
     vec![Check::fail("daemon", message, cure)]
+}
+
+/// The kind of a lost worker, which decides the fix.
+enum LostKind {
+    Loop,
+    Plain,
+    Earlier,
+}
+
+fn listed_lost(listing: &Listing) -> Vec<Check> {
+    let lost = listing.workers.iter().filter(|worker| worker.status == Status::Lost);
+    lost.map(|worker| {
+        let metadata = worker.metadata();
+        let kind = match (metadata.earlier_swarm, metadata.is_loop) {
+            (true, _) => LostKind::Earlier,
+            (false, true) => LostKind::Loop,
+            (false, false) => LostKind::Plain,
+        };
+        lost_worker(&worker.name, kind)
+    })
+    .collect()
+}
+
+fn recorded_lost(disk: &DiskSurvey) -> Vec<Check> {
+    let lost = |record: &Record| Some(lost_worker(record.name.as_str(), lost_kind(record)?));
+    disk.records.iter().filter_map(lost).collect()
+}
+
+fn lost_kind(record: &Record) -> Option<LostKind> {
+    if let Some(theirs) = &record.legacy {
+        return (theirs.status == "running").then_some(LostKind::Earlier);
+    }
+    let engine: Worker = serde_json::from_value(record.engine.clone()).ok()?;
+    let kind = if engine.ralph().is_some() { LostKind::Loop } else { LostKind::Plain };
+    (*engine.phase() == Phase::Lost).then_some(kind)
+}
+
+fn lost_worker(name: &str, kind: LostKind) -> Check {
+    let (what, cure) = match kind {
+        LostKind::Loop => ("continues its loop", format!("swarm kill {name} ends it")),
+        LostKind::Plain => ("starts it again", format!("swarm clean {name} deletes it")),
+        LostKind::Earlier => {
+            let message =
+                format!("worker '{name}' belongs to an earlier swarm, and this one does not supervise it");
+            return Check::warn("lost", message, format!("when it has finished there: swarm clean {name}"));
+        }
+    };
+    let start = start_again(name, matches!(kind, LostKind::Loop));
+    let message = format!("worker '{name}' is lost: its tmux server went away");
+    Check::warn("lost", message, format!("{start} {what}; {cure}"))
 }

@@ -1,17 +1,27 @@
-//! Checks tmux, its server, git, the sandbox and the resource caps.
+//! Checks tmux, its server, git, the sandbox, the resource caps, the Slurm to which this machine submits jobs, and the
+//! copy of swarm that the daemon starts in panes and passes to agents as their hook.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
 
 use swarm_state::caps::Cap;
+use swarm_state::host::HostSpec;
 use swarm_state::model::Pane;
 use swarm_state::notice::counted;
+use tokio::time::timeout;
 
-use super::check::{Check, Level};
-use super::observed::Observed;
+use super::check::{Check, Level, Observed};
+use crate::git;
+use crate::hosts::slurm::check_tracking;
+use crate::paths::Paths;
+use crate::procs::{self, can_execute};
+use crate::settings::Settings;
 use crate::shell::quote_path;
+use crate::store::DaemonLock;
 use crate::tmux::{ServerSurvey, Tmux, TmuxOptions, Version, usable_version};
 use crate::wrapper::available_caps;
-use crate::{git, procs};
 
-/// Checks the installed tmux.
 pub(super) async fn tmux() -> Check {
     match usable_version().await {
         Err(error) => Check::of("tmux", error, "install tmux 3.2 or later, for example: apt install tmux"),
@@ -94,7 +104,6 @@ pub(super) fn server(observed: &Observed, tmux: &Check) -> Check {
     }
 }
 
-/// The fix for a server that does not respond.
 fn silent_fix(observed: &Observed) -> String {
     match known(observed).map(|pane| pane.server_pid) {
         Some(pid) if procs::is_stopped(pid) => {
@@ -153,9 +162,8 @@ pub(super) async fn docker_sandbox() -> Check {
     }
 }
 
-/// Checks the installed git.
 pub(super) async fn git() -> Check {
-    let asked = tokio::time::timeout(std::time::Duration::from_secs(5), git::version()).await;
+    let asked = timeout(Duration::from_secs(5), git::version()).await;
     match asked {
         Ok(Ok(version)) => Check::ok("git", format!("version {version}")),
         Ok(Err(error)) => {
@@ -163,5 +171,64 @@ pub(super) async fn git() -> Check {
             Check::warn("git", message, error.hint.unwrap_or_else(|| "install git".to_owned()))
         }
         Err(_) => Check::fail("git", "git does not respond", "see what it waits for: git --version"),
+    }
+}
+
+/// How long Slurm may take.
+const SLURM_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Checks how Slurm tracks the processes of a job; `None` on a machine that submits no jobs.
+pub(super) async fn slurm(paths: &Paths) -> Option<Check> {
+    let settings = Settings::load(&paths.user_config(), None, None).unwrap_or_default();
+    let submits_here = |host: &HostSpec| host.slurm.is_some() && host.ssh.is_none();
+    // Another machine may submit through this one.
+    if !settings.hosts.values().any(submits_here) && !paths.slurm_dir().exists() {
+        return None;
+    }
+    let hint = "see which Slurm answers: sinfo";
+    Some(match timeout(SLURM_TIMEOUT, check_tracking()).await {
+        Ok(Ok(kind)) => Check::ok("slurm", format!("it answers, and tracks jobs with {kind}")),
+        Ok(Err(error)) => Check::of("slurm", error, hint),
+        Err(_) => Check::fail("slurm", "it does not answer", hint),
+    })
+}
+
+/// A problem with the daemon's copy of swarm; `None` while no daemon runs.
+pub(super) fn helper(paths: &Paths) -> Option<Check> {
+    let pid = DaemonLock::holder(paths)?;
+    let placed = paths.helper();
+    let own = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let text = own.to_string_lossy();
+    // Linux marks the path of a program that was removed or replaced.
+    let (installed, is_gone) = match text.strip_suffix(" (deleted)") {
+        Some(path) => (Path::new(path), true),
+        None => (own.as_path(), false),
+    };
+    let shown = installed.display();
+    match (can_execute(&placed), can_execute(installed)) {
+        (Ok(()), _) if is_gone => {
+            let message = format!(
+                "the daemon (pid {pid}) was started from {shown}, which was removed or replaced; it uses its \
+                 own copy"
+            );
+            Some(Check::warn("helper", message, "to use the installed version: swarm daemon restart"))
+        }
+        (Ok(()), _) => None,
+        (Err(why), Ok(())) => {
+            let message = format!(
+                "{} cannot be started ({why}); panes and hooks use {shown} until that is removed",
+                placed.display()
+            );
+            let cure =
+                format!("check it and its file system, then start a worker: ls -ld {}", quote_path(&placed));
+            Some(Check::warn("helper", message, cure))
+        }
+        (Err(why), Err(other)) => {
+            let message = format!(
+                "no worker can be started: neither {} ({why}) nor {shown} ({other}) can be executed",
+                placed.display()
+            );
+            Some(Check::fail("helper", message, "install swarm again, then: swarm daemon restart"))
+        }
     }
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Paths, SOCKET_PATH_MAX, private_dir};
 use crate::error::{Error, ErrorCode, Result};
-use crate::file_system;
+use crate::files;
 
 impl Paths {
     /// The place of a socket of an earlier swarm, which put it on a network file system; `None` for another root.
@@ -91,7 +91,7 @@ impl Paths {
         let uid = nix::unistd::geteuid();
         let hash = fnv1a(self.root.as_os_str());
         let of_user = Path::new("/run/user").join(uid.to_string());
-        let run = || file_system::is_network(Path::new("/tmp")) && of_user.is_dir();
+        let run = || files::is_network(Path::new("/tmp")) && of_user.is_dir();
         let dir = if self.shared && run() {
             of_user.join("swarm")
         } else {
@@ -130,7 +130,7 @@ mod tests {
         fs::create_dir(&root).unwrap();
         assert!(!local.is_shared() && local.socket().starts_with(local.root()));
         assert_eq!(local.earlier_socket(), None);
-        fs::write(root.join(file_system::SHARED_MARK), "").unwrap();
+        fs::write(root.join(files::SHARED_MARK), "").unwrap();
         let shared = Paths::new(root);
         assert!(shared.is_shared());
         for socket in [shared.socket(), shared.hook_socket(), shared.tmux_socket()] {
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn tmux_server_of_an_earlier_swarm_stays_reachable() {
         let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join(file_system::SHARED_MARK), "").unwrap();
+        fs::write(dir.path().join(files::SHARED_MARK), "").unwrap();
         let paths = Paths::new(dir.path().to_owned());
         // The file of a server that has ended.
         drop(UnixListener::bind(paths.root().join("tmux.sock")).unwrap());

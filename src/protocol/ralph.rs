@@ -1,4 +1,5 @@
-//! Loops: the calls `ralph.pause`, `ralph.resume`, `ralph.status`, `ralph.set` and `ralph.clean`.
+//! Loops: the calls `ralph.pause`, `ralph.resume`, `ralph.status`, `ralph.set` and `ralph.clean`. Holds of a person:
+//! `hold` and `release`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,6 +10,15 @@ use swarm_state::model::{LoopStatus, Status, is_default};
 use swarm_state::notice::PauseBy;
 
 use super::workers::{ClearedSnapshots, TaskListView};
+
+/// The answer to `hold` and `release`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldChanged {
+    /// False if the worker was so before.
+    pub changed: bool,
+    /// Messages for the user, on stderr.
+    pub warnings: Vec<String>,
+}
 
 /// The answer to `ralph.pause` and `ralph.resume`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,11 +12,10 @@ use swarm_state::host::HostName;
 use swarm_state::ignored::IgnoredFiles;
 use swarm_state::model::{RestartWhen, Status, WorkerName, Worktree, is_default};
 use swarm_state::network::AllowedHost;
-use swarm_state::removal::Permission;
+use swarm_state::notice::HoldBy;
 use swarm_state::sandbox::{SandboxKind, SandboxNet};
 use swarm_state::tasks::IterationMode;
 
-use super::hold::HeldView;
 use crate::error::Error;
 
 /// The answer to `ls`.
@@ -125,6 +124,15 @@ pub struct WorkerView {
     /// The host that the client got it from; absent for this machine. Not on the wire.
     #[serde(skip)]
     pub host: Option<WorkerHost>,
+}
+
+/// A person's hold on a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldView {
+    /// How.
+    pub by: HoldBy,
+    /// Since when: RFC 3339 with offset.
+    pub since: String,
 }
 
 /// The remote host of a worker.
@@ -260,13 +268,6 @@ pub struct KillParams {
     pub discard_ignored: bool,
 }
 
-impl KillParams {
-    /// The losses that are permitted when the worktree is removed.
-    pub fn permission(&self) -> Permission {
-        Permission { force_dirty: self.force_dirty, discard_ignored: self.discard_ignored }
-    }
-}
-
 /// The answer to `kill`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Killed {
@@ -301,13 +302,6 @@ pub struct CleanParams {
     /// Delete snapshots of its loops that are in no branch.
     #[serde(default, skip_serializing_if = "is_default")]
     pub discard: bool,
-}
-
-impl CleanParams {
-    /// The losses that are permitted when the worktree is removed.
-    pub fn permission(&self) -> Permission {
-        Permission { force_dirty: self.force_dirty, discard_ignored: self.discard_ignored }
-    }
 }
 
 /// The snapshots of one loop whose files are deleted.

@@ -8,9 +8,8 @@ use swarm_state::tasks::parallel::{ChildState, child_names};
 use swarm_state::tasks::{ReviewStatus, TaskList};
 
 use super::{Coordinator, MAX_LIST_BYTES};
-use crate::client::call::request_name;
 use crate::client::connect::{QUICK_TIMEOUT, SLOW_TIMEOUT};
-use crate::client::spawn_params::own_env;
+use crate::client::spawn_params::{own_env, request_name};
 use crate::error::{Error, ErrorCode, Result, sentence};
 use crate::files::read_bounded;
 use crate::git;
@@ -80,14 +79,6 @@ impl Coordinator {
         let story = list.as_ref().and_then(|list| list.story(id));
         let status = story.and_then(|story| story.review.review_status);
         match view.status {
-            Status::Starting
-            | Status::Running
-            | Status::Waiting
-            | Status::Retrying
-            | Status::Paused
-            | Status::Unreachable => {
-                ChildState::Working { in_review: status == Some(ReviewStatus::NeedsReview) }
-            }
             Status::Lost => ChildState::Again,
             Status::Done => match story {
                 Some(story) if story.is_done(self.gate.review.skip_review) => ChildState::Approved,
@@ -99,6 +90,7 @@ impl Coordinator {
                 let why = view.reason.clone().unwrap_or_else(|| view.status.to_string());
                 ChildState::Failed(format!("{why} (swarm why {})", view.name))
             }
+            _ => ChildState::Working { in_review: status == Some(ReviewStatus::NeedsReview) },
         }
     }
 

@@ -89,7 +89,6 @@ impl Coordinator {
         outcome
     }
 
-    /// Prepares the merge and checks its result.
     async fn merged_result(
         &self,
         story: &Story,
@@ -118,7 +117,6 @@ impl Coordinator {
         git::stage(&self.tree, file).await
     }
 
-    /// Removes the untracked files that the checks wrote.
     async fn remove_new(&self, before: &BTreeSet<PathBuf>) -> Result<()> {
         for file in git::untracked(&self.tree).await?.difference(before) {
             // The next merge reports a file that is in its way.

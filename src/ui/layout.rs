@@ -1,6 +1,9 @@
-//! The areas of the window: a line at the top, the list and the panel, and the keys at the bottom.
+//! The areas of the window: a line at the top, the list and the panel, and the keys at the bottom. The colors of
+//! `swarm ui`: each colored text also has a sign or a word, so that nothing depends on color.
 
 use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+use swarm_state::attention::Attention;
 use unicode_width::UnicodeWidthStr;
 
 use super::model::{UiMode, UiModel};
@@ -50,4 +53,19 @@ fn bottom_lines(model: &UiModel) -> u16 {
     let lines = u16::try_from((text.width() + 2).div_ceil(columns)).unwrap_or(MAX_BOTTOM_LINES);
     let lines = if lines > 1 { lines + 1 } else { lines };
     lines.clamp(1, MAX_BOTTOM_LINES)
+}
+
+/// A color, if the terminal shows color.
+pub(super) fn colored(model: &UiModel, color: Color) -> Style {
+    if model.has_color { Style::new().fg(color) } else { Style::new() }
+}
+
+pub(super) fn of_group(model: &UiModel, group: Attention) -> Style {
+    match group {
+        Attention::NeedsYou => colored(model, Color::Yellow).add_modifier(Modifier::BOLD),
+        Attention::FailedOrLost => colored(model, Color::Red),
+        Attention::FinishedUnseen => colored(model, Color::Green),
+        Attention::Working | Attention::Parked => Style::new(),
+        Attention::Rest => Style::new().add_modifier(Modifier::DIM),
+    }
 }

@@ -3,20 +3,21 @@
 //! One task follows the notices: it requests each worker that something happened to, and from time to time all of
 //! them, which also shows whether the daemon answers. Another one loads the pages of the selected worker. Both connect
 //! again by themselves. A daemon that was stopped on purpose is not started: it has removed its socket. Each remote
-//! host has two such tasks too ([`hosts`]).
+//! host has two such tasks too. The name of a remote worker is `HOST/NAME` in the whole interface, which every verb
+//! accepts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::time::Duration;
 
+use chrono::Local;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
-use super::hosts::{self, qualified};
-use super::messages::{UiEffect, UiEvent};
-use super::model::Panel;
+use super::model::{Panel, UiEffect, UiEvent};
 use crate::client::connect::{self, Client, QUICK_TIMEOUT, SLOW_TIMEOUT};
-use crate::client::worker::short_name;
+use crate::client::fleet::HostListing;
+use crate::client::worker::{full_name, short_name};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::protocol::{
@@ -58,7 +59,7 @@ impl DaemonLink {
         for place in remote {
             let name = place.host_name().map(ToString::to_string).unwrap_or_default();
             hosts.insert(name, start_answers(place.clone(), &events));
-            tokio::spawn(hosts::watch(place, events.clone()));
+            tokio::spawn(watch_host(place, events.clone()));
         }
         tokio::spawn(watch(paths, client, events));
         Ok(Self { questions, hosts })
@@ -222,4 +223,70 @@ async fn one_answer(
 
 async fn report_page(client: &mut Client, name: &str, from: u32) -> Result<Report> {
     client.call(&Call::RalphReport(ReportParams { name: name.to_owned(), from }), SLOW_TIMEOUT).await
+}
+
+/// The delay between two requests to a host that answers.
+const HOST_POLL_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The same for a host that does not answer.
+const HOST_RETRY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long a host may take before its rows are marked. The request goes on.
+const MARK_DELAY: Duration = Duration::from_secs(3);
+
+/// Requests the workers of a remote host from time to time. A host that does not answer delays nothing but its own
+/// rows: they stay, and are marked.
+async fn watch_host(place: Place, events: UnboundedSender<UiEvent>) {
+    let no_answer = || Error::new(ErrorCode::Unreachable, "it does not answer");
+    let mut client = None;
+    // The workers of its last answer, which another command may have received.
+    let mut known = HostListing::unreachable(place.clone(), no_answer());
+    loop {
+        let asked = request_workers(&mut client, &place);
+        tokio::pin!(asked);
+        let answer = match timeout(MARK_DELAY, &mut asked).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                known = known.silent(no_answer());
+                if !report_host(&known, &place, &events) {
+                    return;
+                }
+                asked.await
+            }
+        };
+        known = match answer {
+            Ok(listing) => HostListing::of_answer(place.clone(), listing),
+            Err(error) => known.silent(error),
+        };
+        known.keep();
+        if !report_host(&known, &place, &events) {
+            return;
+        }
+        sleep(if known.error.is_some() { HOST_RETRY_INTERVAL } else { HOST_POLL_INTERVAL }).await;
+    }
+}
+
+/// Requests the workers, on the connection of the last request if it still exists.
+async fn request_workers(client: &mut Option<Client>, place: &Place) -> Result<Listing> {
+    let mut connected = match client.take() {
+        Some(connected) => connected,
+        None => connect::connect(place).await?,
+    };
+    let listing = connected.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
+    *client = Some(connected);
+    Ok(listing)
+}
+
+/// Sends the state of a host. False if the interface has ended.
+fn report_host(listing: &HostListing, place: &Place, events: &UnboundedSender<UiEvent>) -> bool {
+    let Some(host) = place.host_name() else { return false };
+    let now = Local::now().fixed_offset();
+    let silent_for = listing.error.is_some().then(|| listing.silent_for(now));
+    let workers = listing.clone().into_workers(now).into_iter().map(qualified).collect();
+    events.send(UiEvent::Host(host.clone(), workers, silent_for)).is_ok()
+}
+
+/// The worker with its name on any machine.
+pub(super) fn qualified(worker: WorkerView) -> WorkerView {
+    WorkerView { name: full_name(&worker), ..worker }
 }

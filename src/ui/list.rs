@@ -10,8 +10,8 @@ use swarm_state::model::Status;
 use swarm_state::screen::printable;
 use unicode_width::UnicodeWidthStr;
 
+use super::layout::of_group;
 use super::model::{LinkState, Row, UiModel};
-use super::style::of_group;
 use crate::client::worker::{brief_cause, is_loop, iteration, short_name};
 use crate::out::{fit, fit_middle};
 use crate::protocol::WorkerView;
@@ -28,7 +28,6 @@ struct Widths {
     name: usize,
 }
 
-/// Draws the part of the list around the selected worker.
 pub(super) fn draw(model: &UiModel, frame: &mut Frame, area: Rect) {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let rows = model.rows();

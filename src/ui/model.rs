@@ -1,16 +1,18 @@
 //! The state of `swarm ui`: the workers as the daemon sent them, and the person's selection, panel and input.
 //!
 //! [`super::update`] changes it and [`super::view`] shows it. Deliberately absent: the terminal, the socket and the
-//! clock. The time of the last event is part of the state.
+//! clock. The time of the last event is part of the state. Here are also the events that change the state, and the
+//! effects that follow.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use chrono::{DateTime, FixedOffset, TimeDelta};
 use swarm_state::attention::Attention;
 use swarm_state::host::HostName;
 use swarm_state::model::Status;
 
-use super::line_edit::LineEdit;
+use super::keys::{LineEdit, UiKey};
 use crate::client::worker::{age, brief_cause, is_loop, short_name};
 use crate::protocol::{Report, WorkerView};
 
@@ -223,10 +225,6 @@ impl UiModel {
         if is_new { "<1m".to_owned() } else { age(start, self.now) }
     }
 
-    pub(super) fn current_ages(&self) -> Vec<String> {
-        self.visible().into_iter().map(|(_, worker)| self.age(worker)).collect()
-    }
-
     /// The live workers that end together with a worker, because it coordinates them.
     pub(super) fn children(&self, of: &WorkerView) -> Vec<&str> {
         let parent = short_name(&of.name);
@@ -255,4 +253,43 @@ fn sort(group: Attention, workers: &mut [&WorkerView]) {
             workers.sort_by_key(|worker| std::cmp::Reverse(since(worker)));
         }
     }
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum UiEvent {
+    Key(UiKey),
+    Resized(u16, u16),
+    /// Time has passed.
+    Tick,
+    /// All workers of this machine.
+    Workers(Vec<WorkerView>),
+    /// All workers of a remote host and, if it does not answer, for how long.
+    Host(HostName, Vec<WorkerView>, Option<String>),
+    /// Something happened to a worker.
+    Worker(Box<WorkerView>),
+    Gone(String),
+    /// The daemon cannot be reached: the error message.
+    Down(String),
+    /// A page of a worker.
+    Page(String, Panel, Vec<String>),
+    Report(Box<Report>),
+    Printed(String),
+    /// A verb ended: what to report about it, and whether it failed.
+    Ended(String, bool),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum UiEffect {
+    /// Request a worker's screen or log with this many lines.
+    Load(String, Panel, u16),
+    LoadReport(String),
+    /// Run a verb that prints a page of a worker.
+    Show(String, Panel, Vec<String>),
+    Seen(String),
+    /// Run a verb in place of the one that runs.
+    Run(Vec<String>),
+    Cancel,
+    Attach(String),
+    Edit(PathBuf),
+    Quit,
 }

@@ -12,9 +12,8 @@ use swarm_state::promise::Claim;
 use swarm_state::screen::printable;
 use unicode_width::UnicodeWidthStr;
 
-use super::layout::areas;
+use super::layout::{areas, colored};
 use super::model::{Panel, UiModel};
-use super::style::colored;
 use crate::client::worker::{brief_cause, iteration};
 use crate::out::fit;
 use crate::protocol::Report;
@@ -171,7 +170,6 @@ fn page(model: &UiModel, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// The whole oldest request that is open.
 fn request(model: &UiModel, width: usize) -> Vec<Line<'static>> {
     let Some((open, others)) = model.selected_worker().and_then(|worker| worker.requests.split_first())
     else {

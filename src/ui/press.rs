@@ -8,10 +8,8 @@ use swarm_state::answer::AgentRequestKind;
 use swarm_state::attention::Attention;
 use swarm_state::model::Status;
 
-use super::keys::UiKey;
-use super::line_edit::LineEdit;
-use super::messages::UiEffect;
-use super::model::{Panel, PromptKind, UiMode, UiModel, VerbOutput};
+use super::keys::{LineEdit, UiKey};
+use super::model::{Panel, PromptKind, UiEffect, UiMode, UiModel, VerbOutput};
 use super::panel;
 use crate::client::worker::{is_loop, iteration};
 use crate::protocol::WorkerView;
@@ -99,7 +97,9 @@ fn in_list(model: &mut UiModel, key: &UiKey) -> Vec<UiEffect> {
         UiKey::Char('/') => model.mode = prompt(PromptKind::Filter, &model.filter.clone()),
         UiKey::Char(':') => model.mode = prompt(PromptKind::Verb, ""),
         UiKey::Char('s') => {
-            let text = model.last_spawn.clone().unwrap_or_else(|| first_spawn(model.selected_worker()));
+            // At first, the command of the selected worker.
+            let cmd = model.selected_worker().map_or("claude".to_owned(), |worker| join(&worker.cmd));
+            let text = model.last_spawn.clone().unwrap_or_else(|| format!("-- {cmd}"));
             model.mode = prompt(PromptKind::Spawn, &text);
         }
         UiKey::Char('f') => freeze(model),
@@ -232,7 +232,6 @@ fn loops(count: usize) -> String {
     if count == 1 { "1 loop".to_owned() } else { format!("all {count} loops") }
 }
 
-/// Names everything that a kill ends.
 fn kill_question(worker: &WorkerView, children: &[&str]) -> String {
     let mut ends = match (worker.pid, is_loop(worker)) {
         (Some(pid), _) => format!("{} (pid {pid})", worker.cmd.first().map_or("agent", String::as_str)),
@@ -266,7 +265,6 @@ fn in_prompt(model: &mut UiModel, kind: PromptKind, mut line: LineEdit, key: &Ui
     }
 }
 
-/// Carries out what was typed.
 fn enter(model: &mut UiModel, kind: PromptKind, text: &str) -> Vec<UiEffect> {
     // Enter alone is an answer too.
     let may_be_empty = matches!(kind, PromptKind::Message(_));
@@ -317,11 +315,6 @@ fn run(model: &mut UiModel, words: Vec<String>) -> UiEffect {
 
 fn prompt(kind: PromptKind, text: &str) -> UiMode {
     UiMode::Prompt(kind, LineEdit::new(text))
-}
-
-/// The first text of `s`: the command of the selected worker.
-fn first_spawn(worker: Option<&WorkerView>) -> String {
-    worker.map_or_else(|| "-- claude".to_owned(), |worker| format!("-- {}", join(&worker.cmd)))
 }
 
 fn escape(model: &mut UiModel) -> Vec<UiEffect> {

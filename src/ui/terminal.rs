@@ -54,7 +54,6 @@ pub(super) fn check() -> Result<()> {
 }
 
 impl UiTerminal {
-    /// Prepares the terminal.
     pub(super) fn open() -> Result<Self> {
         let failed = |error| Error::system("cannot prepare the terminal", error);
         let input = stdin().as_fd().try_clone_to_owned().map_err(failed)?;
@@ -97,7 +96,6 @@ impl UiTerminal {
         size.ok().filter(|size| size.0 > 0 && size.1 > 0).unwrap_or((80, 24))
     }
 
-    /// Writes what has changed since the last frame.
     pub(super) fn draw(&mut self, model: &UiModel) -> Result<()> {
         let drawn = self.terminal.draw(|frame| view::draw(model, frame));
         drawn.map(drop).map_err(|error| Error::system("cannot write to the terminal", error))

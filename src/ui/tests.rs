@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use swarm_state::host::HostName;
 
 use super::keys::UiKey;
-use super::messages::{UiEffect, UiEvent};
-use super::model::{Panel, UiModel};
+use super::model::{Panel, UiEffect, UiEvent, UiModel};
 use super::{update, view};
 use crate::client::testing;
 use crate::protocol::{AgentRequestView, Report, WorkerHost, WorkerView};
@@ -215,7 +214,7 @@ pub(super) fn of_host(host: &str, silent_for: Option<&str>, names: &[&str]) -> U
             worker.status = swarm_state::model::Status::Unreachable;
             worker.reason = Some(silent_for.clone());
         }
-        super::hosts::qualified(worker)
+        super::link::qualified(worker)
     };
     UiEvent::Host(host.clone(), names.iter().map(remote).collect(), silent_for.clone())
 }

@@ -7,8 +7,7 @@ use chrono::{DateTime, FixedOffset, TimeDelta};
 use swarm_state::host::HostName;
 use swarm_state::screen::{printable, styled};
 
-use super::messages::{UiEffect, UiEvent};
-use super::model::{LinkState, Panel, UiModel};
+use super::model::{LinkState, Panel, UiEffect, UiEvent, UiModel};
 use super::{panel, press};
 use crate::protocol::WorkerView;
 
@@ -124,7 +123,7 @@ fn replace_workers(model: &mut UiModel, host: Option<&HostName>, views: Vec<Work
 }
 
 fn tick(model: &mut UiModel) -> Vec<UiEffect> {
-    let ages = model.current_ages();
+    let ages: Vec<String> = model.visible().iter().map(|(_, worker)| model.age(worker)).collect();
     if ages != model.ages {
         (model.ages, model.is_changed) = (ages, true);
     }

@@ -14,11 +14,9 @@ use tokio::process::{Child, Command};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
 
-use super::messages::UiEvent;
-use super::model::Panel;
-use crate::editor;
+use super::model::{Panel, UiEvent};
 use crate::error::{Error, Result};
-use crate::shell::join;
+use crate::shell::{editor_of_person, editor_words, join};
 
 pub(super) struct Verbs {
     program: PathBuf,
@@ -101,9 +99,9 @@ impl Verbs {
 
     /// Opens a file in the person's editor, in this terminal.
     pub(super) fn edit(&mut self, path: &Path) -> Result<()> {
-        let editor = editor::of_person().unwrap_or_else(|| "vi".to_owned());
+        let editor = editor_of_person().unwrap_or_else(|| "vi".to_owned());
         let mut command = Command::new("sh");
-        command.args(editor::shell_words(&editor, path));
+        command.args(editor_words(&editor, path));
         let child = command.spawn().map_err(|error| Error::system("cannot run the editor", error))?;
         self.attached = Some((child, tokio::spawn(async { None })));
         self.attached_title = editor;

@@ -11,10 +11,9 @@ use swarm_state::attention::Attention;
 use swarm_state::screen::printable;
 use unicode_width::UnicodeWidthStr;
 
-use super::layout::areas;
+use super::layout::{areas, colored, of_group};
 use super::model::{LinkState, PromptKind, UiMode, UiModel};
 use super::press::hints;
-use super::style::{colored, of_group};
 use super::{list, panel};
 use crate::cli::ui::KEYS;
 use crate::out::fit;
@@ -94,7 +93,6 @@ fn header(model: &UiModel, width: usize) -> Line<'static> {
     Line::from(vec![name, Span::styled(text, style)])
 }
 
-/// The keys, in as many columns as fit.
 fn help(area: Rect) -> Vec<Line<'static>> {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let key_width = KEYS.iter().map(|(keys, _)| keys.width()).max().unwrap_or(0);

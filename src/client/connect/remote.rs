@@ -82,7 +82,6 @@ pub(super) async fn open(
     }
 }
 
-/// Exchanges the handshake over a process that relays to a daemon.
 pub(super) async fn exchange(
     place: &Place,
     host: &RemoteHost,

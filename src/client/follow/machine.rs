@@ -105,28 +105,7 @@ impl Machine {
             Entry::IterationEnded { .. } | Entry::IterationFailed { .. } => {
                 self.end_if_parked(notice.status == Status::Paused)
             }
-            Entry::Started { .. }
-            | Entry::Ready { .. }
-            | Entry::Idle { .. }
-            | Entry::Cleaned
-            | Entry::PromptSent { .. }
-            | Entry::PromptFailed { .. }
-            | Entry::Waiting { .. }
-            | Entry::Inactivity { .. }
-            | Entry::InactivityExtended { .. }
-            | Entry::OutOfTime { .. }
-            | Entry::Outage { .. }
-            | Entry::StoryStarted { .. }
-            | Entry::CheckStarted { .. }
-            | Entry::Checked { .. }
-            | Entry::GatesMissed { .. }
-            | Entry::GatesHeld { .. }
-            | Entry::DonePatternMatched { .. }
-            | Entry::RunEnded { .. }
-            | Entry::Held { .. }
-            | Entry::Released
-            | Entry::Lost { .. }
-            | Entry::Warning { .. } => self.end_if_parked(!notice.status.is_live()),
+            _ => self.end_if_parked(!notice.status.is_live()),
         };
         acts.extend(end.map(FollowAction::End));
         acts
@@ -222,7 +201,6 @@ impl Machine {
         next_step(&situation).map(|step| format!("{lead}: {step}"))
     }
 
-    /// The end of the follower when the loop has stopped for `reason`.
     fn over(&self, reason: &StopReason) -> FollowEnd {
         let code = reason.exit_code();
         match reason {

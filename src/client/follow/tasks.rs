@@ -8,7 +8,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep};
 
 use crate::client::connect::{self, Client, QUICK_TIMEOUT};
-use crate::client::evidence;
+use crate::client::report::{quoted_agent, quoted_checks};
 use crate::client::subscription::{DurableSubscription, Update, is_unreachable};
 use crate::client::tail::OutputTail;
 use crate::error::{Error, Result};
@@ -17,8 +17,14 @@ use crate::remote::Place;
 
 pub(super) const OUTPUT_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// An event from one of the follower's tasks.
+/// An event from one of the follower's tasks, a signal, or the end of a wait.
 pub(super) enum FollowEvent {
+    Interrupt,
+    HangUp,
+    /// No input for so long that the last notices will not arrive.
+    Quiet,
+    /// Time to draw the progress line.
+    Tick,
     Snapshot(Snapshot),
     Notice(Notice),
     /// The answer to the pause request.
@@ -59,8 +65,8 @@ pub(super) async fn listen(
 /// Quotes the output of the checks or the agent whose failure a notice reports. Without a record there is none.
 async fn quote_failed(place: &Place, notice: &Notice) -> Vec<String> {
     let (iteration, quote): (u32, fn(&Iteration) -> Vec<String>) = match &notice.entry {
-        Entry::GatesMissed { iteration, .. } => (*iteration, evidence::of_checks),
-        Entry::IterationFailed { iteration, .. } => (*iteration, evidence::of_agent),
+        Entry::GatesMissed { iteration, .. } => (*iteration, quoted_checks),
+        Entry::IterationFailed { iteration, .. } => (*iteration, quoted_agent),
         _ => return vec![],
     };
     let Ok(Some(mut client)) = connect::connect_existing(place).await else { return vec![] };
@@ -89,7 +95,6 @@ pub(super) async fn pause(place: Place, name: String, events: UnboundedSender<Fo
     taken
 }
 
-/// Polls the agent's output and sends the new lines.
 pub(super) async fn watch(place: Place, name: String, events: UnboundedSender<FollowEvent>) {
     let mut tail: Option<OutputTail> = None;
     let mut client: Option<Client> = None;

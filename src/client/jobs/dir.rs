@@ -2,22 +2,24 @@
 //!
 //! It is the SWARM_DIR of the worker's job, on a file system that the nodes share. The machine that submits writes
 //! `spawn.json`, `job.json`, `job.sh` and `resume.json`; the runner in the job writes `view.json`. Slurm appends the
-//! output of the job to `job.log`.
+//! output of the job to `job.log`. The state of the worker results from these files and its job in the queue.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use swarm_state::host::HostName;
-use swarm_state::model::WorkerName;
-use swarm_state::slurm::job_script;
+use swarm_state::model::{Status, WorkerName};
+use swarm_state::slurm::{JobState, job_script, shown};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::files::{read_bounded, write_unsynced};
 use crate::paths::{Paths, own_program, private_dir};
-use crate::protocol::{ResumeParams, SpawnParams, WorkerView};
+use crate::protocol::{ResumeParams, SpawnParams, TmuxView, WorkerView};
 use crate::shell::quote_path;
 
 const MAX_LOG_BYTES: u64 = 1 << 20;
@@ -68,7 +70,6 @@ impl JobDir {
         Self { paths, name: name.unwrap_or_default() }
     }
 
-    /// All workers of a host, by name.
     pub(super) fn all(paths: &Paths, host: &HostName) -> Vec<Self> {
         let Ok(entries) = fs::read_dir(paths.slurm_dir().join(host.as_str())) else { return vec![] };
         let names = entries.flatten().filter_map(|entry| WorkerName::new(entry.file_name().to_str()?).ok());
@@ -196,5 +197,130 @@ impl JobDir {
         let text = String::from_utf8_lossy(&bytes);
         let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
         Some(swarm_state::screen::printable(line.trim_start_matches("swarm: error: ")))
+    }
+}
+
+/// A worker and its job.
+#[derive(Clone, Debug)]
+pub(super) struct JobFacts {
+    pub(super) dir: JobDir,
+    pub(super) spawn: SpawnParams,
+    /// `None` while it is being submitted.
+    pub(super) job: Option<SubmittedJob>,
+    pub(super) state: JobState,
+    pub(super) view: JobView,
+}
+
+impl JobFacts {
+    /// Reads the directory of a worker; `None` if it has none.
+    pub(super) fn read(dir: JobDir, queue: &BTreeMap<String, JobState>) -> Option<Self> {
+        let (spawn, job, view) = (dir.spawn()?, dir.job(), dir.view());
+        let state = match &job {
+            Some(job) => queue.get(&job.id).cloned().unwrap_or_else(JobState::unknown),
+            None => JobState::Waiting("not submitted yet".to_owned()),
+        };
+        Some(Self { dir, spawn, job, state, view })
+    }
+
+    pub(super) fn id(&self) -> &str {
+        self.job.as_ref().map_or("0", |job| &job.id)
+    }
+
+    /// Whether the job's daemon serves calls.
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self.state, JobState::Running(_)) && !self.view.closed
+    }
+
+    /// Whether the job does nothing more, so that another daemon may serve the directory.
+    pub(super) fn is_over(&self) -> bool {
+        match self.state {
+            JobState::Ended(_) => true,
+            JobState::Running(_) | JobState::Ending => self.view.closed,
+            JobState::Waiting(_) => {
+                self.view.closed
+                    && self.view.worker.as_ref().is_some_and(|worker| worker.status.is_finished())
+            }
+        }
+    }
+
+    /// The worker as verbs show it.
+    pub(super) fn worker(&self) -> WorkerView {
+        let mut worker = self.view.worker.clone().unwrap_or_else(|| self.unstarted());
+        if let Some(job) = &self.job {
+            // The time at which the user spawned it. The daemon of its job was started later.
+            worker.started.clone_from(&job.submitted);
+        }
+        if let Some(error) = &self.view.error {
+            (worker.status, worker.reason, worker.cause) =
+                (Status::Failed, Some(error.message.clone()), None);
+            return worker;
+        }
+        let known = self.view.worker.as_ref().map(|worker| worker.status);
+        if let Some((status, reason)) = shown(self.id(), &self.state, known) {
+            // The last line of the job's output says why it ended before its worker started.
+            let line = self.dir.last_output().filter(|_| status == Status::Failed);
+            let reason = line.map_or(reason.clone(), |line| format!("{reason}: {line}"));
+            (worker.status, worker.reason, worker.cause) = (status, Some(reason), None);
+            (worker.ready, worker.idle, worker.pid) = (false, false, None);
+            worker.tmux.pane = None;
+        }
+        worker
+    }
+
+    /// The view of a worker that its job has not spawned.
+    fn unstarted(&self) -> WorkerView {
+        let spawn = &self.spawn;
+        let metadata = spawn.ralph.as_ref().map_or(json!({}), |ralph| {
+            json!({
+                "ralph": true,
+                "ralph_iteration": 0,
+                "max_iterations": ralph.max_iterations,
+                "status": "running",
+                "consecutive_failures": 0,
+                "total_failures": 0,
+            })
+        });
+        WorkerView {
+            name: self.dir.name.clone(),
+            status: Status::Starting,
+            cmd: spawn.cmd.clone(),
+            cwd: spawn.cwd.clone(),
+            tags: spawn.tags.clone(),
+            env: spawn.env_names.iter().map(|name| (name.clone(), "***".to_owned())).collect(),
+            tmux: TmuxView {
+                socket: self.dir.paths.tmux_socket(),
+                session: "swarm".to_owned(),
+                window: self.dir.name.clone(),
+                pane: None,
+            },
+            metadata,
+            caps: spawn.caps,
+            ..WorkerView::default()
+        }
+    }
+
+    /// The error of a verb that needs a running job.
+    pub(super) fn not_running(&self) -> Error {
+        let (id, name) = (self.id(), &self.dir.name);
+        let (message, hint) = match &self.state {
+            JobState::Waiting(reason) => (
+                format!("job {id} waits in the queue ({reason})"),
+                format!("wait until it runs (swarm status {name}), or cancel it: swarm kill {name}"),
+            ),
+            JobState::Running(_) if !self.view.closed => {
+                (format!("job {id} starts"), format!("swarm status {name}"))
+            }
+            JobState::Ending | JobState::Running(_) => {
+                (format!("job {id} is ending"), format!("swarm status {name}"))
+            }
+            JobState::Ended(word) => {
+                let verb = if self.spawn.ralph.is_some() { "ralph resume" } else { "respawn" };
+                (
+                    format!("job {id} has ended ({word})"),
+                    format!("to submit another job: swarm {verb} {name}"),
+                )
+            }
+        };
+        Error::new(ErrorCode::Unreachable, format!("worker '{name}': {message}")).hint(hint)
     }
 }

@@ -103,7 +103,6 @@ pub(super) async fn run(out: Out) -> CommandResult {
     }
 }
 
-/// Waits until the directory names this job.
 async fn await_submission(dir: &JobDir, id: &str) -> Result<()> {
     let deadline = Instant::now() + SUBMIT_TIMEOUT;
     loop {
@@ -136,7 +135,9 @@ impl Runner {
             };
             match ended {
                 // Slurm may have sent its signal to all processes of the job.
-                WatchEnd::DaemonGone if self.is_asked_to_leave().await => return self.leave().await,
+                WatchEnd::DaemonGone if timeout(SIGNAL_DELAY, self.signals.next()).await.is_ok() => {
+                    return self.leave().await;
+                }
                 WatchEnd::Finished => return self.finish().await,
                 WatchEnd::Leave => return self.leave().await,
                 // A later start of the job, on another node: nothing may go on here.
@@ -146,10 +147,6 @@ impl Runner {
                 },
             }
         }
-    }
-
-    async fn is_asked_to_leave(&mut self) -> bool {
-        timeout(SIGNAL_DELAY, self.signals.next()).await.is_ok()
     }
 
     async fn start_daemon(&mut self) -> Result<Client> {
@@ -250,7 +247,6 @@ impl Runner {
         }
     }
 
-    /// Writes the view if it has changed.
     fn record(&mut self, seq: u64, worker: WorkerView) -> Result<()> {
         let view = JobView { seq, worker: Some(worker), error: None, ..self.view.clone() };
         if view != self.view {
@@ -306,7 +302,6 @@ impl Runner {
         }
     }
 
-    /// Ends every agent of this node.
     async fn end_agents(&self) {
         let tmux = Tmux::new(TmuxOptions::own(&self.dir.paths));
         if let Err(error) = tmux.kill_server().await {
@@ -339,7 +334,6 @@ impl Runner {
     }
 }
 
-/// Carries out the first step, and returns warnings.
 async fn carry_out(step: FirstStep, client: &mut Client, dir: &JobDir, id: &str) -> Result<Vec<String>> {
     let name = dir.name.clone();
     match step {

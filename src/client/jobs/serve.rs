@@ -16,7 +16,6 @@ use crate::protocol::{
 /// Notices that may wait for the client.
 const MAX_WAITING_NOTICES: usize = 256;
 
-/// Serves one client until it closes its side.
 pub(super) async fn serve(workers: Workers, out: Out) -> CommandResult {
     let mut links = WorkerLinks::default();
     let served = serve_client(&workers, &mut links, out).await;

@@ -3,8 +3,7 @@
 use chrono::Local;
 use swarm_state::model::{LoopStatus, Status, WorkerName};
 
-use super::dir::{JobDir, SubmittedJob};
-use super::facts::JobFacts;
+use super::dir::{JobDir, JobFacts, SubmittedJob};
 use super::workers::Workers;
 use crate::client::subscription::unknown_worker;
 use crate::client::worker::{is_loop, loop_status};

@@ -16,8 +16,7 @@ use swarm_state::notice::{Entry, PauseBy, StopReason};
 use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant, sleep};
 
-use super::dir::JobDir;
-use super::facts::JobFacts;
+use super::dir::{JobDir, JobFacts};
 use super::workers::Workers;
 use crate::error::Result;
 use crate::hosts::slurm;
@@ -109,7 +108,6 @@ fn sorted(mut notices: Vec<Notice>) -> Vec<Notice> {
 }
 
 impl Tail {
-    /// Sends the notices until the client is gone.
     pub(super) async fn send(mut self, id: u64, to: mpsc::Sender<(u64, Notice)>) {
         let mut last_queue = Instant::now();
         let mut notices = std::mem::take(&mut self.first);

@@ -14,8 +14,7 @@ use swarm_state::slurm::JobState;
 use tokio::process::ChildStdin;
 use tokio::time::{Duration, Instant, sleep};
 
-use super::dir::JobDir;
-use super::facts::JobFacts;
+use super::dir::{JobDir, JobFacts};
 use crate::client::connect::{self, Client, QUICK_TIMEOUT};
 use crate::client::pages::is_disconnected;
 use crate::client::subscription::unknown_worker;
@@ -133,9 +132,12 @@ impl Workers {
     /// # Errors
     /// The error of the worker's daemon; [`ErrorCode::Unreachable`] while the job waits.
     pub(super) async fn call(&self, links: &mut WorkerLinks, name: &str, call: &Call) -> Result<Value> {
+        // These are for the job too, and not only for its daemon.
+        let changes_job =
+            matches!(call, Call::Kill(_) | Call::Clean(_) | Call::RalphResume(_) | Call::Respawn(_));
         // A client that polls uses its connection again, without a question to Slurm.
         if let Some(link) = links.0.get_mut(name)
-            && !changes_job(call)
+            && !changes_job
         {
             match link.client.call(call, FORWARD_TIMEOUT).await {
                 Err(error) if is_disconnected(&error) => links.drop_link(name).await,
@@ -222,7 +224,8 @@ impl Workers {
         let deadline = Instant::now() + DAEMON_TIMEOUT;
         loop {
             let is_waiting = matches!(facts.state, JobState::Waiting(_));
-            if facts.is_over() || is_waiting && only_reads(call) && facts.is_started_loop() {
+            let is_started_loop = facts.dir.has_record() && facts.view.worker.as_ref().is_some_and(is_loop);
+            if facts.is_over() || is_waiting && only_reads(call) && is_started_loop {
                 return self.open_directory(&facts).await;
             }
             if !facts.is_running() {
@@ -335,17 +338,11 @@ impl Workers {
     }
 }
 
-/// Whether a call needs only the files of a worker.
 fn only_reads(call: &Call) -> bool {
     matches!(
         call,
         Call::Logs(_) | Call::RalphLogs(_) | Call::RalphStatus(_) | Call::RalphReport(_) | Call::RalphDiff(_)
     )
-}
-
-/// Whether a call is for the job too, and not only for its daemon.
-fn changes_job(call: &Call) -> bool {
-    matches!(call, Call::Kill(_) | Call::Clean(_) | Call::RalphResume(_) | Call::Respawn(_))
 }
 
 pub(super) fn json(value: &impl serde::Serialize) -> Result<Value> {

@@ -37,25 +37,7 @@ pub(in crate::client) fn notice(notice: &Notice) -> Value {
             fields.set("reason", reason.text());
             exit_status(&mut fields, if let StopReason::Exited(exit) = reason { Some(*exit) } else { None });
         }
-        Entry::Started { .. }
-        | Entry::Ready { .. }
-        | Entry::Idle { .. }
-        | Entry::PromptSent { .. }
-        | Entry::PromptFailed { .. }
-        | Entry::Waiting { .. }
-        | Entry::StoryStarted { .. }
-        | Entry::CheckStarted { .. }
-        | Entry::Checked { .. }
-        | Entry::GatesMissed { .. }
-        | Entry::GatesHeld { .. }
-        | Entry::DonePatternMatched { .. }
-        | Entry::Paused { .. }
-        | Entry::Resumed
-        | Entry::Held { .. }
-        | Entry::Released
-        | Entry::Lost { .. }
-        | Entry::Cleaned
-        | Entry::Warning { .. } => {}
+        _ => {}
     }
     fields.take()
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use swarm_state::morning::{IterationPoint, Morning, MorningRow, Period, PeriodWork};
 
-use super::{cause, usd};
+use super::{Fields, cause, usd};
 
 pub(crate) fn morning(view: &Morning) -> Value {
     let quiet = view.quiet.iter().map(|quiet| json!({"name": quiet.name, "group": quiet.group}));
@@ -42,15 +42,10 @@ fn worker(row: &MorningRow, period: &Period) -> Value {
 }
 
 fn work(work: &PeriodWork) -> Value {
-    json!({
-        "iterations": work.iterations,
-        "failed": work.failed,
-        "agent_seconds": work.agent_seconds,
-        "check_seconds": work.check_seconds,
-        "checks_passed": work.checks_passed,
-        "checks_failed": work.checks_failed,
-        "cost_usd": work.cost.map(usd),
-    })
+    let mut fields = Fields::of(work);
+    fields.remove("cost");
+    fields.set("cost_usd", work.cost.map(usd));
+    fields.take()
 }
 
 fn point(point: &IterationPoint) -> Value {

@@ -157,14 +157,10 @@ fn terminal(name: &str, term: Option<&str>) -> Result<()> {
         Some("dumb") => "TERM is dumb",
         Some(_) => return Ok(()),
     };
-    Err(Error::invalid(format!("attach needs a terminal that can draw: {why}")).hint(try_term(name)))
+    let hint = format!("TERM=xterm-256color swarm attach {name}");
+    Err(Error::invalid(format!("attach needs a terminal that can draw: {why}")).hint(hint))
 }
 
-fn try_term(name: &str) -> String {
-    format!("TERM=xterm-256color swarm attach {name}")
-}
-
-/// Runs a tmux client on the terminal until it ends.
 async fn look(
     tmux: &Tmux,
     plan: &AttachPlan,
@@ -319,7 +315,6 @@ async fn ask(ctx: &ClientContext, name: &str) -> Result<NextRun> {
     Ok(NextRun::Wait)
 }
 
-/// How a worker ended, and the next step.
 fn end_message(name: &str, worker: Option<&WorkerView>) -> (String, Option<String>) {
     let Some(worker) = worker else { return (format!("swarm: {name} has ended"), None) };
     let why = worker.reason.as_deref().map(|r| format!(" ({})", swarm_state::screen::printable(r)));

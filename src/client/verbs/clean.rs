@@ -6,10 +6,9 @@ use serde_json::{Value, json};
 
 use super::kill::deleted_ignored;
 use crate::cli::Clean;
-use crate::client::batch::{BatchErrors, call_each, names};
+use crate::client::batch::{BatchErrors, call_each, names, print_snapshots};
 use crate::client::context::ClientContext;
 use crate::client::json::ignored;
-use crate::client::ralph::print_snapshots;
 use crate::out::CommandResult;
 use crate::protocol::{Call, CleanParams, Forgotten, WorkerView};
 

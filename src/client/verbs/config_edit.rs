@@ -12,12 +12,11 @@ use nix::sys::signal::Signal;
 use super::config_check;
 use crate::cli::ConfigEdit;
 use crate::client::context::ClientContext;
-use crate::editor;
 use crate::error::{Error, Result};
 use crate::out::CommandResult;
 use crate::runtime::CaughtSignals;
 use crate::settings::TEMPLATE;
-use crate::shell::quote_path;
+use crate::shell::{editor_of_person, editor_words, quote_path};
 
 pub(super) fn run(ctx: &ClientContext, args: &ConfigEdit) -> CommandResult {
     let editor = editor()?;
@@ -58,7 +57,7 @@ fn create(path: &Path) -> io::Result<bool> {
 
 /// The user's editor. The default, vi, needs a terminal.
 fn editor() -> Result<String> {
-    match editor::of_person() {
+    match editor_of_person() {
         Some(editor) => Ok(editor),
         None if io::stdin().is_terminal() => Ok("vi".to_owned()),
         None => Err(Error::invalid("cannot start an editor: this is not a terminal")
@@ -69,7 +68,7 @@ fn editor() -> Result<String> {
 fn edit(editor: &str, path: &Path) -> Result<()> {
     // Ctrl-C belongs to the editor.
     let _signals = CaughtSignals::new(&[Signal::SIGINT])?;
-    let status = Command::new("sh").args(editor::shell_words(editor, path)).status();
+    let status = Command::new("sh").args(editor_words(editor, path)).status();
     let status = status.map_err(|e| Error::system("cannot run sh for the editor", e))?;
     if status.success() {
         return Ok(());

@@ -36,19 +36,12 @@ pub(super) async fn run(ctx: &ClientContext, args: &PageFormatArg) -> CommandRes
 
 /// The fields of a daemon; null if none is running.
 fn object(view: Option<&DaemonView>) -> Value {
-    json!({
-        "running": view.is_some(),
-        "pid": view.map(|view| view.pid),
-        "version": view.map(|view| &view.version),
-        "protocol": view.map(|view| view.protocol),
-        "started": view.map(|view| &view.started),
-        "swarm_dir": view.map(|view| &view.swarm_dir),
-        "socket": view.map(|view| &view.socket),
-        "tmux": view.and_then(|view| view.tmux.as_ref()),
-        "live": view.map(|view| view.live),
-        "workers": view.map(|view| view.workers),
-        "paused_by_shutdown": view.map(|view| &view.paused_by_shutdown),
-    })
+    let keys = ["pid", "version", "protocol", "started", "swarm_dir", "socket", "tmux", "live", "workers"];
+    let (mut object, view) = (json!({"running": view.is_some()}), json!(view));
+    for key in keys.into_iter().chain(["paused_by_shutdown"]) {
+        object[key] = view[key].clone();
+    }
+    object
 }
 
 fn page(view: &DaemonView) -> Vec<String> {

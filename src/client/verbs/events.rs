@@ -2,25 +2,33 @@
 //!
 //! If notices are missing, a line reports it at their place. After a number that the daemon can no longer continue
 //! from, another line lists the current status of the workers.
+//!
+//! With `--notify`, notifications are received from the daemon too, and shown by an escape sequence. Their connection
+//! is made again after a restart of the daemon, and never starts one.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 use serde_json::json;
+use swarm_state::notify::Notification;
 use swarm_state::screen::printable;
 
 use crate::cli::{Events, PageFormat, Since};
+use crate::client::connect::{self, Client};
 use crate::client::context::ClientContext;
 use crate::client::json;
-use crate::client::notifications;
 use crate::client::subscription::{
     DurableSubscription, Update, daemon_stopped, refuse_unknown, unknown_worker,
 };
 use crate::client::worker::local_time;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::out::json::json_text;
-use crate::out::{CommandResult, Failure};
-use crate::protocol::{MissingNotices, MissingReason, Notice, Snapshot};
+use crate::out::{CommandResult, Failure, Out};
+use crate::protocol::{
+    Call, MissingNotices, MissingReason, NextNotification, Notice, NotifyNextParams, Snapshot,
+};
+use crate::remote::Place;
 
 pub(super) async fn run(ctx: &ClientContext, args: &Events) -> CommandResult {
     let filter = Filter::new(args);
@@ -35,7 +43,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Events) -> CommandResult {
     let reader_gone = ctx.out.reader_gone();
     tokio::pin!(reader_gone);
     if args.notify {
-        notifications::show(ctx.place()?, ctx.out)?;
+        show_notifications(ctx.place()?, ctx.out)?;
     }
     let (mut begun, mut left, mut gaps) = (false, 0, vec![]);
     let mut unknown = filter.names.clone();
@@ -159,6 +167,84 @@ fn line(notice: &Notice, format: PageFormat) -> Result<String> {
     Ok(printable(&format!("{at}  {}: {}", notice.worker, notice.entry.words())))
 }
 
+/// How long to wait for a notification before the client asks again.
+const NEXT_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// How long to wait before the client connects again.
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
+
+/// Shows the notifications from now on in this terminal, in a task.
+///
+/// # Errors
+/// When standard output is not a terminal.
+fn show_notifications(place: Place, out: Out) -> Result<()> {
+    if !Out::is_terminal() {
+        return Err(Error::usage("--notify needs a terminal as standard output"));
+    }
+    let terminal = NotifyTerminal::from_env();
+    tokio::spawn(async move {
+        let (mut client, mut after) = (None, None);
+        loop {
+            match next_notification(&place, &mut client, &mut after).await {
+                // The command itself handles a terminal that is gone.
+                Ok(Some(message)) => drop(out.raw(&terminal.sequence(&message))),
+                Ok(None) => {}
+                Err(_) => {
+                    client = None;
+                    tokio::time::sleep(RECONNECT_DELAY).await;
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+async fn next_notification(
+    place: &Place,
+    client: &mut Option<Client>,
+    after: &mut Option<u64>,
+) -> Result<Option<Notification>> {
+    let client = match client {
+        Some(client) => client,
+        None => client.insert(connect::require_existing(place).await?),
+    };
+    let call = Call::NotifyNext(NotifyNextParams { after: *after });
+    let NextNotification { seq, message } = client.call(&call, NEXT_TIMEOUT).await?;
+    *after = Some(seq);
+    Ok(message)
+}
+
+/// The environment that decides which escape sequence a terminal understands.
+#[derive(Clone, Copy, Debug)]
+struct NotifyTerminal {
+    /// The terminal is inside tmux, which passes a sequence on only if it is wrapped.
+    inside_tmux: bool,
+    /// The terminal understands the sequence of rxvt (OSC 777) and not that of most others (OSC 9).
+    is_rxvt: bool,
+}
+
+impl NotifyTerminal {
+    fn from_env() -> Self {
+        let is_rxvt = std::env::var("TERM").is_ok_and(|term| term.starts_with("rxvt"));
+        Self { inside_tmux: std::env::var_os("TMUX").is_some_and(|value| !value.is_empty()), is_rxvt }
+    }
+
+    /// The escape sequence that shows a message, and a bell.
+    fn sequence(self, message: &Notification) -> String {
+        // A semicolon separates the parts of OSC 777.
+        let clean = |text: &str| printable(text).replace(';', ",");
+        let shown = match self.is_rxvt {
+            true => format!("\x1b]777;notify;{};{}\x07", clean(&message.title()), clean(&message.reason)),
+            false => format!("\x1b]9;{}\x07", clean(&message.line())),
+        };
+        let shown = match self.inside_tmux {
+            true => format!("\x1bPtmux;{}\x1b\\", shown.replace('\x1b', "\x1b\x1b")),
+            false => shown,
+        };
+        shown + "\x07"
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,5 +286,18 @@ mod tests {
         let text = line(&notice, PageFormat::Text).unwrap();
         let start = format!("{}  a: warning: x", local_time("2026-01-15T10:35:00+01:00"));
         assert!(text.starts_with(&start) && !text.contains('\x1b'), "{text}");
+    }
+
+    #[test]
+    fn the_sequence_of_each_terminal() {
+        let line = include_str!("../../../tests/golden/notifications.jsonl").lines().next().unwrap();
+        let message: Notification = serde_json::from_str(line).unwrap();
+        for (inside_tmux, is_rxvt, sequence) in [
+            (false, false, "\x1b]9;api needs you: asks for permission\x07\x07"),
+            (true, false, "\x1bPtmux;\x1b\x1b]9;api needs you: asks for permission\x07\x1b\\\x07"),
+            (false, true, "\x1b]777;notify;api needs you;asks for permission\x07\x07"),
+        ] {
+            assert_eq!(NotifyTerminal { inside_tmux, is_rxvt }.sequence(&message), sequence);
+        }
     }
 }

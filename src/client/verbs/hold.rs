@@ -1,9 +1,8 @@
 //! `swarm hold` and `swarm release`: leave workers to a person until they are released.
 
 use crate::cli::{HoldArgs, PageFormat};
-use crate::client::batch::names;
+use crate::client::batch::{change, names};
 use crate::client::context::ClientContext;
-use crate::client::ralph::change;
 use crate::out::CommandResult;
 use crate::protocol::{Call, Named};
 

@@ -78,7 +78,6 @@ fn result_lines(name: &str, killed: &Killed) -> Vec<String> {
     lines.iter().map(|line| swarm_state::screen::printable(line)).collect()
 }
 
-/// Lists the ignored files that were deleted with a worktree.
 pub(super) fn deleted_ignored(ignored: &IgnoredFiles) -> Option<String> {
     (!ignored.is_empty()).then(|| format!("deleted ignored files: {}", ignored.summary()))
 }

@@ -4,21 +4,27 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+use serde_json::Value;
+use swarm_state::ends::LoopEnd;
+use swarm_state::model::Status;
+use swarm_state::notice::PauseBy;
 use swarm_state::profiles::{self, HookStyle, Profile};
+use swarm_state::screen::printable;
 
-use crate::client::context::ClientContext;
-use crate::client::host_spawn::HostSpawn;
-use crate::client::spawn_params::{self, load_settings, spawn_limit, spawn_line};
-use crate::client::typed_path::readable_file;
-use crate::client::{follow, json};
-use crate::out::CommandResult;
-
-mod result;
 use crate::cli::{
     BudgetArgs, Loop, LoopArgs, OptionLimit, PageFormat, PromptArgs, RestartArgs, Spawn, TaskListArgs,
 };
+use crate::client::context::ClientContext;
+use crate::client::host_spawn::HostSpawn;
+use crate::client::report::{before_first, end_word, fetch, gates, used, worktree};
+use crate::client::spawn_params::{self, load_settings, spawn_limit, spawn_line};
+use crate::client::typed_path::readable_file;
+use crate::client::{follow, json};
 use crate::error::{Error, ErrorCode, Result};
-use crate::protocol::{Call, Spawned};
+use crate::out::{CommandResult, Failure};
+use crate::protocol::{Call, Report, Spawned};
+use crate::ralph::{CheckResult, LoopIteration, RalphLoopResult};
 use crate::settings::Settings;
 
 /// The maximum of iterations where neither the command line nor the settings give one.
@@ -67,7 +73,7 @@ pub(super) async fn run(ctx: &ClientContext, mut args: Loop) -> CommandResult {
         }
         return Ok(0);
     }
-    let signals = follow::FollowSignals::new()?;
+    let signals = follow::signals()?;
     if !quiet {
         ctx.out.note(&spawn_line("spawned", &spawned.worker, max));
     }
@@ -85,7 +91,7 @@ pub(super) async fn run(ctx: &ClientContext, mut args: Loop) -> CommandResult {
         }
         return Ok(followed.code);
     }
-    let printed = result::print(ctx, &spawned.worker.name, format, followed.was_interrupted).await;
+    let printed = print_result(ctx, &spawned.worker.name, format, followed.was_interrupted).await;
     follow::failed_if_unread(printed.map(|()| followed.code))
 }
 
@@ -226,4 +232,70 @@ fn as_spawn(
         caps: args.caps,
         cmd,
     })
+}
+
+/// The result, with the loop's name and state. The other fields are those of the source document.
+#[derive(Serialize)]
+struct NamedResult<'a> {
+    name: &'a str,
+    status: Status,
+    reason: Option<&'a str>,
+    cause: Option<Value>,
+    paused_by: Option<PauseBy>,
+    proof: Value,
+    #[serde(flatten)]
+    result: RalphLoopResult,
+}
+
+async fn print_result(
+    ctx: &ClientContext,
+    name: &str,
+    format: PageFormat,
+    was_interrupted: bool,
+) -> Result<(), Failure> {
+    let mut report = fetch(ctx, name).await?;
+    // The loop is paused or goes on, but for this command it was canceled.
+    if was_interrupted && report.end.is_none() {
+        report.end = Some(LoopEnd::Cancelled);
+    }
+    match format {
+        PageFormat::Json => ctx.out.json(&NamedResult {
+            name: &report.name,
+            status: report.worker_status,
+            reason: report.reason.as_deref(),
+            cause: report.cause.as_ref().map(json::cause),
+            paused_by: json::paused_by(report.paused_by, report.worker_status),
+            proof: json::proof(&report),
+            result: result_of(&report),
+        }),
+        PageFormat::Text => ctx.out.lines(&result_page(&report)),
+    }
+}
+
+fn result_of(report: &Report) -> RalphLoopResult {
+    let iterations: Vec<LoopIteration> = report.iterations.iter().map(LoopIteration::from).collect();
+    RalphLoopResult {
+        total_iterations: iterations.len(),
+        iterations,
+        total_cost: json::cost(report),
+        total_duration: report.seconds,
+        success: report.end.is_some_and(|end| end.exit_code(true) == 0),
+        stop_reason: end_word(report).to_owned(),
+        worktree_path: report.worktree.as_ref().map(|w| w.path.display().to_string()).unwrap_or_default(),
+        baseline: report.baseline.iter().map(CheckResult::from).collect(),
+    }
+}
+
+fn result_page(report: &Report) -> Vec<String> {
+    let mut lines = vec![format!("{}: {} ({})", report.name, end_word(report), used(report))];
+    match report.iterations.last() {
+        Some(last) => lines.extend(gates(last)),
+        // Without an iteration, the reason is the only explanation.
+        None => {
+            let why = before_first(report).or_else(|| report.reason.as_deref().map(printable));
+            lines.extend(why.map(|why| format!("  FAIL  {why}")));
+        }
+    }
+    lines.extend(worktree(report));
+    lines
 }

@@ -40,20 +40,30 @@ pub(super) async fn run(ctx: &ClientContext, args: &Ls) -> CommandResult {
 async fn print(ctx: &ClientContext, args: &Ls) -> CommandResult {
     let (workers, silent) = if args.all_hosts { all_hosts(ctx).await? } else { (list(ctx).await?, vec![]) };
     let workers: Vec<WorkerView> = workers.into_iter().filter(|w| wanted(w, args)).collect();
-    match args.format {
-        Format::Json => ctx.out.json_list(&json::workers(&workers))?,
-        Format::Names => ctx.out.lines(&names(&workers))?,
-        Format::Table if workers.is_empty() && silent.is_empty() => ctx.out.note("no workers"),
+    print_list(ctx, args.format, &workers, &silent, "no workers")
+}
+
+/// Prints workers and silent hosts; the note `none` instead of an empty table.
+pub(super) fn print_list(
+    ctx: &ClientContext,
+    format: Format,
+    workers: &[WorkerView],
+    silent: &[SilentHost],
+    none: &str,
+) -> CommandResult {
+    match format {
+        Format::Json => ctx.out.json_list(&json::workers(workers))?,
+        Format::Names => ctx.out.lines(&names(workers))?,
+        Format::Table if workers.is_empty() && silent.is_empty() => ctx.out.note(none),
         Format::Table => {
-            let now = Local::now().fixed_offset();
-            ctx.out.lines(&worker_table(&workers, &silent, ctx.out.width, now))?;
-            warn_of_login(ctx, &workers);
+            ctx.out.lines(&worker_table(workers, silent, ctx.out.width, Local::now().fixed_offset()))?;
+            warn_of_login(ctx, workers);
         }
     }
     Ok(0)
 }
 
-pub(super) fn warn_of_login(ctx: &ClientContext, workers: &[WorkerView]) {
+fn warn_of_login(ctx: &ClientContext, workers: &[WorkerView]) {
     for worker in workers.iter().filter(|w| waits_for_login(w)) {
         let reason = worker.reason.as_deref().map(printable).unwrap_or_default();
         ctx.out.warn(&format!("worker '{}' {reason}", worker.name));
@@ -108,7 +118,7 @@ fn wanted(worker: &WorkerView, args: &Ls) -> bool {
     status && args.tag.iter().all(|tag| worker.tags.contains(tag))
 }
 
-pub(super) fn names(workers: &[WorkerView]) -> Vec<String> {
+fn names(workers: &[WorkerView]) -> Vec<String> {
     workers.iter().map(full_name).collect()
 }
 
@@ -116,7 +126,7 @@ pub(super) fn names(workers: &[WorkerView]) -> Vec<String> {
 const WIDE_COLUMNS: usize = 120;
 
 /// Formats the table of `ls` and `ralph ls`, with a row for each silent host. Cuts a wide table at the command first.
-pub(super) fn worker_table(
+fn worker_table(
     workers: &[WorkerView],
     silent: &[SilentHost],
     width: Option<usize>,

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::cli::{PageFormat, RalphClean};
+use crate::client::batch::print_snapshots;
 use crate::client::context::ClientContext;
-use crate::client::ralph::print_snapshots;
 use crate::client::verbs::clean::CLEAN_TIMEOUT;
 use crate::out::CommandResult;
 use crate::protocol::{Call, Cleaned, RalphCleanParams};

@@ -6,7 +6,6 @@ use tokio::time::sleep;
 use crate::cli::{PageFormat, RalphLogs};
 use crate::client::connect::{Client, QUICK_TIMEOUT};
 use crate::client::context::ClientContext;
-use crate::client::new_lines::{LineWindow, NewLines};
 use crate::client::pages::{LOG_POLL_INTERVAL, is_disconnected, lines, print, worker_status};
 use crate::client::worker::{is_loop, loop_status};
 use crate::error::Result;
@@ -31,12 +30,14 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphLogs) -> CommandResult 
         return Ok(0);
     }
     let mut got = read_iterations(&mut client, name, args.lines.map(u64::from)).await?;
-    let mut new_lines = NewLines::from(0, first(&got));
+    let mut next = first(&got);
     let mut going = true;
     loop {
-        let window =
-            LineWindow { run: 0, first: first(&got), lines: &got.lines, full_screen: false, live: false };
-        ctx.out.lines(&new_lines.feed(&window))?;
+        // A log that became shorter has no new lines.
+        let printed = next.min(got.total).saturating_sub(first(&got));
+        let new = got.lines.iter().skip(usize::try_from(printed).unwrap_or(usize::MAX));
+        ctx.out.lines(&new.collect::<Vec<_>>())?;
+        next = got.total;
         if !going {
             return Ok(0);
         }

@@ -1,9 +1,8 @@
 //! `swarm ralph pause`: start no further agent.
 
 use crate::cli::RalphPause;
-use crate::client::batch::names;
+use crate::client::batch::{change, names};
 use crate::client::context::ClientContext;
-use crate::client::ralph::change;
 use crate::client::worker::is_loop;
 use crate::out::CommandResult;
 use crate::protocol::{Call, Named};

@@ -12,8 +12,8 @@ use swarm_state::template::tasks::{has_requirements, plan_prompt};
 
 use crate::cli::RalphPlan;
 use crate::client::context::ClientContext;
-use crate::client::list_users::{ListChange, refuse_used_list};
 use crate::client::spawn_params::load_settings;
+use crate::client::task_list_file::{ListChange, refuse_used_list};
 use crate::error::{Error, Result};
 use crate::out::{CommandResult, Out};
 use crate::task_files::{PRD_FILE, TaskDir};
@@ -43,7 +43,6 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphPlan) -> CommandResult 
     Err(Error::system(format!("cannot run '{program}'"), error).hint(hint).into())
 }
 
-/// The agent's command with the prompt.
 fn command(ctx: &ClientContext, args: &RalphPlan, prompt: &str) -> Result<Vec<String>> {
     let settings = load_settings(ctx)?;
     let words = match &settings.command {

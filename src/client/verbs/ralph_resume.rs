@@ -5,10 +5,9 @@ use swarm_state::model::Status;
 use serde_json::json;
 
 use crate::cli::{PageFormat, RalphResume};
-use crate::client::batch::{self, names};
+use crate::client::batch::{self, change, names};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::client::ralph::change;
 use crate::client::spawn_params::named_env;
 use crate::client::worker::{is_loop, loop_status};
 use crate::out::{CommandResult, Failure};

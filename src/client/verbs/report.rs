@@ -8,7 +8,6 @@ use crate::out::CommandResult;
 
 mod charts;
 mod html;
-mod loop_html;
 mod loop_page;
 mod markdown;
 pub(crate) mod morning;
@@ -23,7 +22,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &ReportArgs) -> CommandResult
     let report = fetch(ctx, name.as_str()).await?;
     match args.format {
         ReportFormat::Json => ctx.out.json(&json::report(&report, &after(&report, args.since).iterations))?,
-        ReportFormat::Html => ctx.out.line(&loop_html::page(&report, args.since))?,
+        ReportFormat::Html => ctx.out.line(&html::loop_report(&report, args.since))?,
         ReportFormat::Text | ReportFormat::Markdown => {
             let lines = loop_page::markdown(&report, args.since);
             let is_text = args.format == ReportFormat::Text;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::cli::Respawn;
-use crate::client::call::request_name;
 use crate::client::connect::SLOW_TIMEOUT;
 use crate::client::context::ClientContext;
+use crate::client::spawn_params::request_name;
 use crate::out::CommandResult;
 use crate::protocol::{Call, RespawnParams, Spawned};
 

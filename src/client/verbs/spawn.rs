@@ -117,7 +117,7 @@ pub(super) async fn print_and_follow(
     spawned.warnings.iter().for_each(|warning| ctx.out.warn(warning));
     let metadata = spawned.worker.metadata();
     let follows = metadata.is_loop && !report.detach;
-    let signals = follows.then(follow::FollowSignals::new).transpose()?;
+    let signals = follows.then(follow::signals).transpose()?;
     let printed = match report.format {
         PageFormat::Json => ctx.out.json(&json::worker(&ctx.on_host(spawned.worker.clone()))),
         PageFormat::Text => {

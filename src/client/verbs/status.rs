@@ -1,27 +1,30 @@
-//! `swarm status`: show one worker, as text or JSON.
+//! `swarm status`: show one worker, as text or JSON, or count all workers for the status line of tmux.
+
+use std::time::Duration;
 
 use chrono::Local;
 use swarm_state::advice::next_step;
+use swarm_state::attention::Attention;
 use swarm_state::docker::{network_command, sandbox_name};
 use swarm_state::model::Status;
 use swarm_state::notice::{HoldBy, counted};
 use swarm_state::sandbox::{SandboxKind, SandboxNet};
 use swarm_state::screen::printable;
+use tokio::time::timeout;
 
 use super::answer;
 use crate::cli::{StatusArgs, StatusFormat};
-use crate::client::connect::QUICK_TIMEOUT;
+use crate::client::connect::{self, QUICK_TIMEOUT};
 use crate::client::context::ClientContext;
 use crate::client::json;
-use crate::client::verbs::status_tmux;
 use crate::client::worker::{age, is_loop, iteration, local_time, reset, situation, story};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::out::{Color, CommandResult, Out};
-use crate::protocol::{Call, HeldView, Named, WorkerView};
+use crate::protocol::{Call, Empty, HeldView, Listing, Named, WorkerView};
 use crate::shell::join;
 
 pub(super) async fn run(ctx: &ClientContext, args: &StatusArgs) -> CommandResult {
-    let Some(name) = &args.name else { return status_tmux::run(ctx).await };
+    let Some(name) = &args.name else { return print_counts(ctx).await };
     if args.format == StatusFormat::Tmux {
         return Err(Error::usage("--format tmux shows all workers and accepts no name").into());
     }
@@ -112,7 +115,6 @@ fn held(worker: &WorkerView) -> Option<String> {
     Some(format!("since {} ({how})", local_time(since)))
 }
 
-/// The network of a sandbox in words.
 fn network(worker: &WorkerView) -> String {
     if let (Some(SandboxKind::Docker), Some(net)) = (worker.sandbox, worker.network) {
         let dir = worker.worktree.as_ref().map_or(&worker.cwd, |tree| &tree.path);
@@ -135,6 +137,44 @@ fn network(worker: &WorkerView) -> String {
 /// Formats a time as `2026-01-01 10:00:00 (3h ago)`, in local time.
 fn started(text: &str) -> String {
     format!("{} ({} ago)", local_time(text), age(text, Local::now().fixed_offset()))
+}
+
+const STATUS_LINE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Prints one line for the status line of tmux, which asks every few seconds: starts no daemon, waits for at most two
+/// seconds and always succeeds.
+async fn print_counts(ctx: &ClientContext) -> CommandResult {
+    let text = match timeout(STATUS_LINE_TIMEOUT, running_workers(ctx)).await {
+        Ok(Ok(Some(listing))) => counts_line(&listing.workers),
+        Ok(Ok(None)) => "no daemon".to_owned(),
+        Ok(Err(_)) | Err(_) => "no answer from the daemon".to_owned(),
+    };
+    ctx.out.line(&text)?;
+    Ok(0)
+}
+
+async fn running_workers(ctx: &ClientContext) -> Result<Option<Listing>> {
+    let Some(mut client) = connect::connect_existing(&ctx.place()?).await? else { return Ok(None) };
+    client.call(&Call::Ls(Empty {}), STATUS_LINE_TIMEOUT).await.map(Some)
+}
+
+fn counts_line(workers: &[WorkerView]) -> String {
+    let count = |group: Attention, is_counted: fn(Status) -> bool| {
+        let groups = workers.iter().filter(|view| is_counted(view.status));
+        groups.filter(|view| Attention::of(view.status, view.cause.as_ref(), view.seen) == group).count()
+    };
+    let need = count(Attention::NeedsYou, |_| true);
+    let parts = [
+        (need, if need == 1 { "needs you" } else { "need you" }),
+        (count(Attention::FailedOrLost, |status| status == Status::Failed), "failed"),
+        (count(Attention::FailedOrLost, |status| status != Status::Failed), "lost"),
+        (count(Attention::Working, |_| true), "working"),
+        (count(Attention::Parked, |_| true), "parked"),
+        (count(Attention::FinishedUnseen, |_| true), "done"),
+    ];
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts.map(|(count, group)| format!("{count} {group}")).collect();
+    if parts.is_empty() { "no workers".to_owned() } else { parts.join(" · ") }
 }
 
 #[cfg(test)]
@@ -178,5 +218,17 @@ mod tests {
         (worker.sandbox, worker.network) = (Some(SandboxKind::Docker), Some(SandboxNet::Off));
         let command = "docker sandbox network proxy ralph-_work --policy deny";
         assert_eq!(network(&worker), format!("network as Docker gives it, unless you ran: {command}"));
+    }
+
+    #[test]
+    fn the_line_counts_each_group() {
+        assert_eq!(counts_line(&[]), "no workers");
+        let views = |all: &[&str]| all.iter().map(|status| view("a", status, json!({}))).collect::<Vec<_>>();
+        assert_eq!(counts_line(&views(&["killed"])), "no workers");
+        let all =
+            ["done", "running", "waiting", "failed", "lost", "unreachable", "starting", "done", "paused"];
+        let expected = "2 need you · 1 failed · 2 lost · 2 working · 2 done";
+        assert_eq!(counts_line(&views(&all)), expected);
+        assert_eq!(counts_line(&views(&["waiting"])), "1 needs you");
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use swarm_state::engine::{Event, Phase};
 use swarm_state::model::WorkerName;
 use swarm_state::notice::Entry;
-use swarm_state::removal::RemovalCommand;
+use swarm_state::removal::{Permission, RemovalCommand};
 
 use crate::daemon::busy::BusyKind;
 use crate::daemon::caller::refuse_own;
@@ -57,8 +57,9 @@ impl Supervisor {
             if params.keep_worktree {
                 forgotten.worktree_kept = Some(worktree.path);
             } else {
-                let wanted =
-                    WorktreeRemoval { permission: params.permission(), command: RemovalCommand::Clean };
+                let CleanParams { force_dirty, discard_ignored, .. } = params;
+                let permission = Permission { force_dirty, discard_ignored };
+                let wanted = WorktreeRemoval { permission, command: RemovalCommand::Clean };
                 removal = Some(slot.driver.remove_worktree(worktree, wanted));
             }
         }

@@ -2,7 +2,7 @@
 
 use swarm_state::engine::Event;
 use swarm_state::model::WorkerName;
-use swarm_state::removal::RemovalCommand;
+use swarm_state::removal::{Permission, RemovalCommand};
 
 use crate::daemon::busy::BusyKind;
 use crate::daemon::legacy::refuse_legacy;
@@ -84,7 +84,9 @@ impl Supervisor {
         }
         // No other run may start in the worktree meanwhile.
         let busy = slot.busy.begin(BusyKind::RemoveWorktree);
-        let removal = WorktreeRemoval { permission: params.permission(), command: RemovalCommand::Kill };
+        let KillParams { force_dirty, discard_ignored, .. } = params;
+        let permission = Permission { force_dirty, discard_ignored };
+        let removal = WorktreeRemoval { permission, command: RemovalCommand::Kill };
         let removed = slot.driver.remove_worktree(worktree, removal);
         let context = slot.driver.context.clone();
         tokio::spawn(async move {

@@ -147,7 +147,6 @@ impl Chart<'_> {
         format!("{} {}", self.title, names.join(", ")).trim_end().to_owned()
     }
 
-    /// The names of the colors that appear.
     fn keys(&self, bars: &[Vec<Part>]) -> String {
         let is_used = |class: &str| bars.iter().flatten().any(|(used, value)| *used == class && *value > 0.0);
         let used: Vec<_> = self.legend.iter().filter(|(class, _)| is_used(class)).collect();
@@ -156,7 +155,6 @@ impl Chart<'_> {
     }
 }
 
-/// The word for a part of a bar.
 fn word(class: &str) -> &str {
     if class == "check" { "checks" } else { class }
 }

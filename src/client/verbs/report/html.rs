@@ -1,17 +1,23 @@
 //! Reports as one HTML file: no script, and nothing from elsewhere.
 //!
 //! Every text from outside goes through [`escaped`]. In addition, the page forbids scripts and requests by its own
-//! policy. Here: the page and the morning view. The charts are in [`super::charts`], the page of one loop in
-//! [`super::loop_html`].
+//! policy. The charts are in [`super::charts`].
 
 use std::fmt::Write;
 
+use chrono::{DateTime, FixedOffset};
 use swarm_state::attention::Attention;
-use swarm_state::morning::{Morning, MorningRow, Period, brief_duration};
+use swarm_state::ledger::Iteration;
+use swarm_state::morning::{
+    IterationPoint, MAX_CHARTED_ITERATIONS, Morning, MorningRow, Period, brief_duration,
+};
 use swarm_state::notice::counted;
 use swarm_state::screen::printable;
 
 use super::charts::charts;
+use super::loop_page::{HEADER, after, baseline, cells, of_iteration, proof_lines, remarks, summary};
+use crate::client::report::{before_first, used, worktree};
+use crate::protocol::Report;
 
 const STYLE: &str = include_str!("report.css");
 
@@ -101,7 +107,6 @@ fn card(body: &mut String, row: &MorningRow, period: &Period) {
     body.push_str("</article>\n");
 }
 
-/// The numbers of a worker in the period.
 fn facts(row: &MorningRow, period: &Period) -> Vec<String> {
     let mut facts = vec![];
     if row.is_loop {
@@ -116,12 +121,64 @@ fn facts(row: &MorningRow, period: &Period) -> Vec<String> {
     facts
 }
 
+pub(super) fn loop_report(report: &Report, since: Option<DateTime<FixedOffset>>) -> String {
+    let used = used(report);
+    let report = &after(report, since);
+    let mut body = format!("<header>\n<h1>{}</h1>\n", escaped(&report.name));
+    let task = Some(&report.task).filter(|task| !task.is_empty()).cloned();
+    for line in task.into_iter().chain(summary(report, &used, since)).chain(before_first(report)) {
+        let _ = writeln!(body, "<p>{}</p>", escaped(&line));
+    }
+    body.push_str("</header>\n");
+    if !report.iterations.is_empty() {
+        let points: Vec<IterationPoint> = report.iterations.iter().map(IterationPoint::of).collect();
+        let shown = &points[points.len().saturating_sub(MAX_CHARTED_ITERATIONS)..];
+        let charts = charts(shown, points.len() as u64);
+        let _ = write!(body, "<section class=\"card\">\n{charts}{}</section>\n", table(&report.iterations));
+    }
+    for lines in [baseline(report), remarks(report), proof_lines(report)] {
+        body.push_str(&block(&lines));
+    }
+    body.extend(report.iterations.iter().map(details));
+    body.push_str(&block(&worktree(report)));
+    page(&format!("swarm report {}", report.name), &body)
+}
+
+fn table(iterations: &[Iteration]) -> String {
+    let row = |tag: &str, cells: &[String]| {
+        let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell))).collect();
+        format!("<tr>{cells}</tr>\n")
+    };
+    let rows: String = iterations.iter().map(|it| row("td", &cells(it))).collect();
+    let head = row("th", &HEADER.map(str::to_owned));
+    format!("<div class=\"scroll\">\n<table>\n{head}{rows}</table>\n</div>\n")
+}
+
+/// Lines as a block; empty without lines.
+fn block(lines: &[String]) -> String {
+    let lines: Vec<String> = lines.iter().map(|line| escaped(line)).collect();
+    let text = lines.join("\n");
+    let text = text.trim_matches('\n');
+    if text.is_empty() { String::new() } else { format!("<pre>{text}</pre>\n") }
+}
+
+/// The gates of an iteration, folded.
+fn details(it: &Iteration) -> String {
+    let lines = of_iteration(it);
+    let mut lines = lines.iter().skip_while(|line| line.is_empty());
+    let Some(title) = lines.next() else { return String::new() };
+    let rest: Vec<String> = lines.cloned().collect();
+    let title = escaped(title.trim_end_matches(':'));
+    format!("<details>\n<summary>{title}</summary>\n{}</details>\n", block(&rest))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::super::sample::{night, with_texts};
     use super::*;
+    use serde_json::{Value, json};
 
     #[test]
     fn the_page_of_the_view() {
@@ -159,6 +216,58 @@ mod tests {
             prop_assert!(!page.contains(|c: char| c.is_control() && c != '\n'));
             let shown = escaped(&text);
             prop_assert!(page.contains(&shown));
+        }
+    }
+
+    /// A loop of two iterations, whose texts from outside are all `text`.
+    fn report(text: &str) -> Report {
+        let answer = include_str!("../../../../tests/golden/calls.jsonl");
+        let answer = answer.lines().find(|line| line.contains("\"snapshots\":\"refs/"));
+        let mut report: Value = serde_json::from_str::<Value>(answer.unwrap()).unwrap()["ok"].take();
+        for key in ["task", "reason"] {
+            report[key] = json!(text);
+        }
+        report["warnings"] = json!([text]);
+        let check = |passed| json!({"name": text, "passed": passed, "output": text, "seconds": 2.0});
+        report["baseline"] = json!([check(false)]);
+        let iteration = |number: u32| {
+            json!({
+                "iteration": number, "started": "2026-01-15T10:30:00+01:00", "ended": "2026-01-15T10:31:00+01:00",
+                "seconds": 60.0, "exit_code": 3, "last_lines": [text], "warnings": [text],
+                "verdict": {"checks": [check(true), check(false)], "cost": 120_000}
+            })
+        };
+        report["iterations"] = json!([iteration(1), iteration(2)]);
+        serde_json::from_value(report).unwrap()
+    }
+
+    #[test]
+    fn the_page_of_a_loop_has_charts_a_table_and_the_gates() {
+        let page = loop_report(&report("make test"), None);
+        assert_eq!(page.matches("<svg").count(), 3, "{page}");
+        for part in [
+            "<h1>agent</h1>",
+            "<summary>Iteration 2 (the agent ended with exit status 3)</summary>",
+            "- FAIL  make test\n",
+            "<th>snapshot</th>",
+            "<td>$0.12</td>",
+            "2 passed</span>",
+            "cost: $0.24",
+        ] {
+            assert!(page.contains(part), "{part:?} in {page}");
+        }
+        let late = DateTime::parse_from_rfc3339("2026-01-15T12:00:00+01:00").unwrap();
+        let none = loop_report(&report("make test"), Some(late));
+        assert!(none.contains("since 2026-01-15 12:00: 0 iterations") && !none.contains("<svg"), "{none}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_adds_no_markup_to_a_loop(text in r#"a[<>&"'/= !\-\[\]\n\r\x00\x1b]{0,30}"#) {
+            let (page, plain) = (loop_report(&report(&text), None), loop_report(&report("a"), None));
+            for mark in ['<', '>'] {
+                prop_assert_eq!(page.matches(mark).count(), plain.matches(mark).count(), "{}", mark);
+            }
         }
     }
 }

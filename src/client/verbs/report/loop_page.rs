@@ -6,10 +6,9 @@ use swarm_state::notice::{IterationExit, counted, dollars, duration};
 use swarm_state::screen::printable;
 use swarm_state::tasks::history::{StoryHistory, story_histories};
 
-use crate::client::evidence;
 use crate::client::report::{
-    agent_seconds, before_first, check_seconds, end_word, gates, outcome, proof_to_show, unapproved, used,
-    watched, worktree,
+    agent_seconds, before_first, check_seconds, end_word, gates, outcome, proof_to_show, quoted_agent,
+    quoted_check, unapproved, used, watched, worktree,
 };
 use crate::client::worker::local_time;
 use crate::protocol::Report;
@@ -24,13 +23,11 @@ pub(super) fn after(report: &Report, since: Option<DateTime<FixedOffset>>) -> Re
     report
 }
 
-/// Formats the results of the checks before the first iteration.
 pub(super) fn baseline(report: &Report) -> Vec<String> {
     let rows = report.baseline.iter().map(|check| format!("- {} {}", outcome(check), printable(&check.name)));
     titled("Before the first iteration:", rows.collect())
 }
 
-/// Formats the remarks on all iterations.
 pub(super) fn remarks(report: &Report) -> Vec<String> {
     let found = watched(report)
         .into_iter()
@@ -113,7 +110,7 @@ pub(super) fn summary(report: &Report, used: &str, since: Option<DateTime<FixedO
 
 /// Formats the gates of an iteration, with the last output of checks and of an agent that failed.
 pub(super) fn of_iteration(it: &Iteration) -> Vec<String> {
-    let (gates, agent) = (gates(it), evidence::of_agent(it));
+    let (gates, agent) = (gates(it), quoted_agent(it));
     if gates.is_empty() && agent.is_empty() {
         return vec![];
     }
@@ -127,7 +124,7 @@ pub(super) fn of_iteration(it: &Iteration) -> Vec<String> {
     for (number, gate) in gates.iter().enumerate() {
         lines.push(format!("- {}", gate.trim_start()));
         if let Some(check) = checks.get(number).filter(|check| !check.passed) {
-            lines.extend(evidence::of_check(&check.output));
+            lines.extend(quoted_check(&check.output));
         }
     }
     lines

@@ -4,7 +4,7 @@ use swarm_state::attention::Attention;
 use swarm_state::morning::{Morning, MorningRow, brief_duration};
 use unicode_width::UnicodeWidthStr;
 
-use crate::client::step::wrapped;
+use crate::client::report::wrapped;
 use crate::out::{Color, Out, fit, table};
 
 /// The width where the output is not a terminal.

@@ -12,9 +12,9 @@ use swarm_state::proof_summary::in_force;
 use swarm_state::replay::refuses_tests;
 use swarm_state::screen::printable;
 
-use crate::client::evidence::shows_output;
 use crate::client::report::{
-    before_first, gates, is_stuck_at_base, last_work, merge_command, proof_to_show, unapproved, used, watched,
+    before_first, gates, is_stuck_at_base, last_work, merge_command, proof_to_show, shows_output, unapproved,
+    used, watched,
 };
 use crate::client::worker::{quoted, reset};
 use crate::protocol::Report;
@@ -92,7 +92,6 @@ fn last_output(report: &Report, it: &Iteration) -> Vec<String> {
     lines
 }
 
-/// Explains which checks run.
 fn at_checks(report: &Report) -> String {
     match report.watched {
         // The baseline is not complete yet.

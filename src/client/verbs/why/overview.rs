@@ -1,10 +1,11 @@
-//! `swarm why` without a name: one short block for each worker, the worst first.
+//! `swarm why` without a name: one short block for each worker, the worst first. The objects of its JSON.
 //!
 //! The reports of loops and the last output of failed workers are read in parallel. The error of one worker is printed
 //! after its block. Deliberately absent: the next step that a report suggests ([`super::loop_page`]).
 
 use std::collections::HashMap;
 
+use serde_json::{Value, json};
 use swarm_state::advice::next_step;
 use swarm_state::gates::Verdict;
 use swarm_state::ledger::Iteration;
@@ -16,12 +17,14 @@ use super::{loop_page, plain};
 use crate::client::batch::call_each;
 use crate::client::connect::{QUICK_TIMEOUT, SLOW_TIMEOUT};
 use crate::client::context::ClientContext;
-use crate::client::evidence::{self, EVIDENCE_LINES};
-use crate::client::report::complete;
-use crate::client::step::wrapped;
+use crate::client::json::{cause, proof};
+use crate::client::report::{
+    EVIDENCE_LINES, complete, quoted_agent, quoted_checks, quoted_end, shows_output, wrapped,
+};
 use crate::client::verbs::status::color;
 use crate::client::worker::{brief_cause, is_loop, iteration, situation};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::out::json::error_object;
 use crate::out::{Failure, Out, fit, fit_middle};
 use crate::protocol::{Call, Lines, Report, ReportParams, WorkerView};
 
@@ -31,46 +34,45 @@ const DEFAULT_COLUMNS: usize = 80;
 const NEXT: &str = "  next: ";
 
 /// The data of a block that is not in the worker's view, as far as it is needed.
-pub(crate) struct Facts {
-    pub(crate) report: Result<Option<Report>>,
+#[derive(Default)]
+pub(super) struct Facts {
+    /// The end of a loop's report.
+    pub(super) report: Option<Report>,
     /// The last output of a failed worker that is not a loop.
-    pub(crate) output: Result<Option<Lines>>,
-}
-
-impl Facts {
-    pub(super) fn detail(&self) -> Detail<'_> {
-        let output = self.output.as_ref().ok().and_then(Option::as_ref);
-        Detail {
-            report: self.report.as_ref().ok().and_then(Option::as_ref),
-            output: output.map_or(&[], |output| &output.lines),
-        }
-    }
+    pub(super) output: Vec<String>,
+    /// Why one of them is missing.
+    pub(super) error: Option<Error>,
 }
 
 /// Reads the facts of each worker, in the same order. `report_call` returns the call for a report that is needed.
-pub(crate) async fn facts(
+pub(super) async fn facts(
     ctx: &ClientContext,
     workers: &[WorkerView],
     report_call: fn(&WorkerView) -> Option<Call>,
 ) -> Result<Vec<Facts>, Failure> {
     let calls = workers.iter().filter_map(|worker| Some((worker.name.clone(), report_call(worker)?)));
-    let mut reports: HashMap<String, Result<Report>> = HashMap::new();
+    let mut all: HashMap<String, Facts> = HashMap::new();
     for (name, report) in call_each::<Report>(ctx, calls, SLOW_TIMEOUT).await? {
         let report = match report {
             Ok(report) => complete(ctx, report).await,
             Err(error) => Err(error),
         };
-        reports.insert(name, report);
+        let facts = match report {
+            Ok(report) => Facts { report: Some(report), ..Facts::default() },
+            Err(error) => Facts { error: Some(error), ..Facts::default() },
+        };
+        all.insert(name, facts);
     }
     let calls = workers.iter().filter(|worker| worker.status == Status::Failed && !is_loop(worker));
     let calls = calls.map(|worker| (worker.name.clone(), plain::output_call(&worker.name)));
-    let outputs = call_each::<Lines>(ctx, calls, QUICK_TIMEOUT).await?;
-    let mut outputs: HashMap<String, Result<Lines>> = outputs.into_iter().collect();
-    let facts = workers.iter().map(|worker| Facts {
-        report: reports.remove(&worker.name).transpose(),
-        output: outputs.remove(&worker.name).transpose(),
-    });
-    Ok(facts.collect())
+    for (name, output) in call_each::<Lines>(ctx, calls, QUICK_TIMEOUT).await? {
+        let facts = match output {
+            Ok(output) => Facts { output: output.lines, ..Facts::default() },
+            Err(error) => Facts { error: Some(error), ..Facts::default() },
+        };
+        all.insert(name, facts);
+    }
+    Ok(workers.iter().map(|worker| all.remove(&worker.name).unwrap_or_default()).collect())
 }
 
 /// Returns the call for the report of the last two iterations: the current one has no record before its end. `None` if
@@ -87,20 +89,12 @@ pub(super) fn last_iterations(worker: &WorkerView) -> Option<Call> {
     is_loop(worker).then(|| Call::RalphReport(ReportParams { name: worker.name.clone(), from }))
 }
 
-/// The data of a block that is not in the worker's view.
-pub(super) struct Detail<'a> {
-    /// The end of a loop's report.
-    pub(super) report: Option<&'a Report>,
-    /// The last output of a failed worker that is not a loop.
-    pub(super) output: &'a [String],
-}
-
 /// Formats the block of one worker. Only a command is never cut.
-pub(super) fn block(worker: &WorkerView, detail: &Detail<'_>, out: Out) -> Vec<String> {
+pub(super) fn block(worker: &WorkerView, facts: &Facts, out: Out) -> Vec<String> {
     let width = out.width.unwrap_or(DEFAULT_COLUMNS);
     let mut lines = vec![head(worker, width, out)];
-    lines.extend(shown_evidence(worker, detail).iter().map(|line| fit(line, width)));
-    lines.extend(next(worker, detail).iter().flat_map(|next| wrapped(NEXT, next, width)));
+    lines.extend(shown_evidence(worker, facts).iter().map(|line| fit(line, width)));
+    lines.extend(next(worker, facts).iter().flat_map(|next| wrapped(NEXT, next, width)));
     lines
 }
 
@@ -121,24 +115,24 @@ fn head(worker: &WorkerView, width: usize, out: Out) -> String {
 }
 
 /// Returns what shows why a worker failed or made no progress, or what it waits for.
-fn shown_evidence(worker: &WorkerView, detail: &Detail<'_>) -> Vec<String> {
-    match (worker.status, detail.report) {
-        (Status::Waiting, _) => evidence::last_lines(&worker.screen),
+fn shown_evidence(worker: &WorkerView, facts: &Facts) -> Vec<String> {
+    match (worker.status, &facts.report) {
+        (Status::Waiting, _) => quoted_end(&worker.screen),
         (Status::Failed | Status::Paused, Some(report)) => {
             report.iterations.last().map(of_iteration).unwrap_or_default()
         }
-        (Status::Failed, None) => evidence::last_lines(detail.output),
+        (Status::Failed, None) => quoted_end(&facts.output),
         _ => vec![],
     }
 }
 
 /// Returns the last output of an agent that failed, else of the first check that failed, else the other gates.
 fn of_iteration(it: &Iteration) -> Vec<String> {
-    let agent = evidence::of_agent(it);
+    let agent = quoted_agent(it);
     if !agent.is_empty() {
         return agent;
     }
-    let checks = evidence::of_checks(it);
+    let checks = quoted_checks(it);
     if !checks.is_empty() {
         return checks.into_iter().take(1 + EVIDENCE_LINES).collect();
     }
@@ -147,8 +141,8 @@ fn of_iteration(it: &Iteration) -> Vec<String> {
 }
 
 /// Suggests the next step; `None` if there is nothing to do.
-pub(super) fn next(worker: &WorkerView, detail: &Detail<'_>) -> Option<String> {
-    match detail.report {
+pub(super) fn next(worker: &WorkerView, facts: &Facts) -> Option<String> {
+    match &facts.report {
         Some(report) => loop_page::step(report),
         None if worker.status == Status::Done && is_loop(worker) && worker.worktree.is_some() => {
             Some(format!("to merge its work: swarm report {}", worker.name))
@@ -157,6 +151,54 @@ pub(super) fn next(worker: &WorkerView, detail: &Detail<'_>) -> Option<String> {
         None if worker.status == Status::Failed && !is_loop(worker) => Some(plain::next(worker)),
         None => next_step(&situation(worker)),
     }
+}
+
+pub(super) fn object(worker: &WorkerView, facts: &Facts) -> Value {
+    let metadata = worker.metadata();
+    json!({
+        "name": worker.name,
+        "status": worker.status,
+        "reason": worker.reason,
+        "cause": worker.cause.as_ref().map(cause),
+        "iteration": metadata.iteration,
+        "max_iterations": metadata.max_iterations,
+        "exit_code": worker.exit_code,
+        "signal": worker.signal,
+        "evidence": evidence(worker, facts),
+        "proof": facts.report.as_ref().map_or(Value::Null, proof),
+        "next": next(worker, facts),
+        "error": facts.error.as_ref().map(error_object),
+    })
+}
+
+/// Output that shows why a worker failed or made no progress, or what it waits for, and its source.
+fn evidence(worker: &WorkerView, facts: &Facts) -> Vec<Value> {
+    match (worker.status, &facts.report) {
+        (Status::Waiting, _) => vec![quote("screen", None, worker.screen.iter())],
+        (Status::Failed | Status::Paused, Some(report)) => {
+            report.iterations.last().map(quotes_of).unwrap_or_default()
+        }
+        (Status::Failed, None) => vec![quote("agent", None, facts.output.iter())],
+        _ => vec![],
+    }
+}
+
+fn quotes_of(it: &Iteration) -> Vec<Value> {
+    let agent = shows_output(it).then(|| quote("agent", None, it.last_lines.iter()));
+    let checks = it.verdict.iter().flat_map(Verdict::failed_checks);
+    let checks = checks.map(|check| quote("check", Some(&check.name), check.output.lines()));
+    let gates = it.verdict.iter().flat_map(Verdict::other_remarks);
+    let gates = gates.map(|remark| quote("gate", None, [remark]));
+    agent.into_iter().chain(checks).chain(gates).collect()
+}
+
+fn quote<Line: AsRef<str>>(
+    source: &str,
+    check: Option<&str>,
+    lines: impl IntoIterator<Item = Line>,
+) -> Value {
+    let lines: Vec<String> = lines.into_iter().map(|line| printable(line.as_ref())).collect();
+    json!({"source": source, "check": check, "lines": lines})
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@ use swarm_state::cause::Cause;
 use swarm_state::model::Exit;
 use swarm_state::notice::{PauseBy, StopReason};
 
-use super::super::worst_first::rank;
+use super::super::rank;
 use super::*;
 use crate::client::testing::view;
 
-fn empty() -> Detail<'static> {
-    Detail { report: None, output: &[] }
+fn empty() -> Facts {
+    Facts::default()
 }
 
 fn looping(name: &str, status: &str, more: Value) -> WorkerView {
@@ -60,7 +60,7 @@ fn a_block_has_the_cause_the_evidence_and_the_next_step() {
     let out = Out::plain();
     let output: Vec<String> = ["one", "two", "", "three", "four\x1b[2J", ""].map(str::to_owned).to_vec();
     let worker = WorkerView { reason: Some("exit status 3".into()), ..view("a", "failed", json!({})) };
-    let lines = block(&worker, &Detail { report: None, output: &output }, out);
+    let lines = block(&worker, &Facts { output, ..Facts::default() }, out);
     assert_eq!(lines[..3], ["a: failed, exit status 3", "  | two", "  | three"]);
     assert!(lines[3].starts_with("  | four") && !lines[3].contains('\x1b'), "{lines:?}");
     assert_eq!(lines[4..], ["  next: fix the cause, then swarm respawn a"]);
