@@ -289,7 +289,8 @@ fn help_of_loop_names_every_profile() {
 /// hint names.
 #[test]
 fn commands_in_hints_get_the_host() {
-    let local = ["ui", "session", "hook", "hooks", "plugin", "config", "notify", "host", "demo", "completions"];
+    let local =
+        ["ui", "session", "hook", "hooks", "plugin", "config", "notify", "host", "demo", "completions"];
     for command in Cli::command().get_subcommands().map(clap::Command::get_name) {
         let hint = swarm_state::host::with_host(&format!("swarm {command} x"), "gpu1");
         assert_eq!(hint.contains("--on gpu1"), !local.contains(&command), "{command}");

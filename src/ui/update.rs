@@ -97,9 +97,7 @@ fn receive(model: &mut UiModel, event: UiEvent) {
         }
         UiEvent::Ended(message, has_failed) => {
             model.output.is_running = false;
-            if has_failed {
-                model.answered_request = None;
-            }
+            model.answered_request.take_if(|_| has_failed);
             model.message = Some(printable(&message)).filter(|message| !message.is_empty());
             // A hint has no room in the last line.
             if has_failed && model.output.lines.len() > 1 {
