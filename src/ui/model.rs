@@ -126,8 +126,8 @@ pub(super) struct UiModel {
     pub(super) keeps_group: bool,
     /// The request that the panel shows, and since when.
     pub(super) shown_request: Option<(String, DateTime<FixedOffset>)>,
-    /// The request that was answered last. The daemon may report it as open for a moment longer.
-    pub(super) answered_request: Option<String>,
+    /// The request that was answered last, and when. The daemon may report it as open for a moment longer.
+    pub(super) answered_request: Option<(String, DateTime<FixedOffset>)>,
     pub(super) key_at: Option<DateTime<FixedOffset>>,
     pub(super) panel: Panel,
     /// The panel has the whole window.

@@ -18,6 +18,9 @@ use crate::shell::join;
 /// How long a request is on the screen before a key answers it: the key may have been meant for the one before.
 const MIN_SHOWN: TimeDelta = TimeDelta::milliseconds(500);
 
+/// How long a key does not answer the same request again: it may have been pressed twice.
+const ANSWER_PAUSE: TimeDelta = TimeDelta::seconds(5);
+
 /// The keys that make sense for the selected worker, the most important first.
 pub(super) fn hints(model: &UiModel) -> Vec<(&'static str, &'static str)> {
     let mut hints = vec![];
@@ -154,7 +157,8 @@ fn answer(model: &mut UiModel, worker: &WorkerView, key: char) -> Vec<UiEffect> 
         return vec![];
     };
     let request = &open.request;
-    if model.answered_request.as_ref() == Some(&request.id) {
+    let sent = model.answered_request.as_ref().filter(|(id, _)| *id == request.id);
+    if sent.is_some_and(|(_, at)| model.now - *at < ANSWER_PAUSE) {
         model.message = Some("the answer was sent".to_owned());
         return vec![];
     }
@@ -186,7 +190,7 @@ fn answer(model: &mut UiModel, worker: &WorkerView, key: char) -> Vec<UiEffect> 
 }
 
 fn run_answer(model: &mut UiModel, name: &str, id: &str, text: &str) -> UiEffect {
-    model.answered_request = Some(id.to_owned());
+    model.answered_request = Some((id.to_owned(), model.now));
     run(model, ["answer", "--request", id, name, text].map(str::to_owned).to_vec())
 }
 

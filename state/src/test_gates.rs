@@ -122,3 +122,54 @@ impl TestGates {
         ])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn invalid_canaries_and_reports_are_refused() {
+        const OUTSIDE: &str = "--canary requires a path in the worker's directory";
+        const NO_TOKEN: &str = "--canary requires a text with {token}";
+        let fault =
+            |gates: TestGates, has_check| gates.validate(has_check).err().map(|fault| fault.to_string());
+        let refused = |text: &str| match OwnCanary::parse(text) {
+            Ok(canary) => fault(TestGates { canaries: vec![canary], ..TestGates::default() }, true),
+            Err(fault) => Some(fault.to_string()),
+        };
+        for (text, expected) in [
+            ("t/a.sh=echo {token}; exit 1", None),
+            ("./a.sh={token}=1", None),
+            ("a.sh", Some(NO_PATH)),
+            ("={token}", Some(NO_PATH)),
+            ("tests/={token}", Some(NO_PATH)),
+            ("/etc/a={token}", Some(OUTSIDE)),
+            ("a/../../b={token}", Some(OUTSIDE)),
+            (".git/hooks/x={token}", Some(OUTSIDE)),
+            ("a.sh=", Some(NO_TOKEN)),
+            ("a.sh=exit 1", Some(NO_TOKEN)),
+        ] {
+            assert_eq!(refused(text).as_deref(), expected, "{text}");
+        }
+        for (text, valid) in [
+            ("junit=a.xml", true),
+            ("tap=/tmp/x", true),
+            ("xunit=a.xml", false),
+            ("junit", false),
+            ("junit=", false),
+        ] {
+            assert_eq!(ReportFile::parse(text).is_ok(), valid, "{text}");
+        }
+        let canary = |text: &str| OwnCanary::parse(text).unwrap();
+        let canaries = vec![canary("a={token}"), canary("./a=echo {token}")];
+        let twice = TestGates { canaries, ..TestGates::default() };
+        assert_eq!(fault(twice, true).unwrap(), "the same PATH of --canary is given twice");
+        let reports = ["junit=a.xml", "tap=./a.xml"].map(|text| ReportFile::parse(text).unwrap()).to_vec();
+        let twice = TestGates { reports, ..TestGates::default() };
+        assert_eq!(fault(twice, true).unwrap(), "the same --report is given twice");
+        let both = TestGates { no_canary: true, canaries: vec![canary("a={token}")], ..TestGates::default() };
+        assert_eq!(fault(both.clone(), true).unwrap(), "--canary cannot be used with --no-canary");
+        let idle = TestGates { no_canary: false, ..both };
+        assert_eq!(fault(idle, false).unwrap(), "--canary and --report have no effect without a --check");
+    }
+}

@@ -1,6 +1,6 @@
 //! `swarm hooks status`: show where the session hooks are installed.
 
-use serde_json::json;
+use serde::Serialize;
 
 use crate::cli::{HookAgent, HookScope, HooksStatus, PageFormat, word};
 use crate::error::Result;
@@ -8,10 +8,16 @@ use crate::hooks::install::{self, HookState, HookStatus};
 use crate::hooks::words::quoted_path;
 use crate::out::{CommandResult, Out, table};
 
+/// The output of `--format json`.
+#[derive(Serialize)]
+struct HooksReport {
+    hooks: Vec<HookStatus>,
+}
+
 pub(super) fn run(out: Out, args: &HooksStatus) -> CommandResult {
     let hooks = places(args)?.iter().map(install::status).collect::<Vec<_>>();
     if args.format == PageFormat::Json {
-        out.json(&json!({ "hooks": hooks }))?;
+        out.json(&HooksReport { hooks })?;
         return Ok(0);
     }
     let rows: Vec<Vec<String>> = hooks.iter().map(row).collect();

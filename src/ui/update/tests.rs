@@ -317,6 +317,8 @@ fn a_request_is_answered_once_unless_the_answer_fails() {
     assert_eq!(model.message.as_deref(), Some("the answer was sent"));
     send(&mut model, UiEvent::Ended(String::new(), false));
     assert!(!runs(&mut model), "the list may still have the request");
+    later(&mut model, 6000);
+    assert!(runs(&mut model) && !runs(&mut model), "a request that stays open can be answered");
     send(&mut model, UiEvent::Ended("no daemon".into(), true));
     assert!(runs(&mut model), "after a failure the key works again");
 }

@@ -11,7 +11,19 @@ use crate::screen::strip;
 impl SummaryFormat {
     /// Whether the counts are a sum over the whole output: without a part of it they are too small.
     pub(super) fn is_summed(self) -> bool {
-        matches!(self, Self::Libtest | Self::Go | Self::Maven | Self::Dotnet | Self::Tap)
+        match self {
+            Self::Libtest | Self::Go | Self::Maven | Self::Dotnet | Self::Tap => true,
+            Self::None
+            | Self::Pytest
+            | Self::Unittest
+            | Self::Nextest
+            | Self::Jest
+            | Self::Vitest
+            | Self::Mocha
+            | Self::Rspec
+            | Self::Phpunit
+            | Self::Ctest => false,
+        }
     }
 }
 
@@ -221,7 +233,8 @@ fn rspec(text: &str) -> Option<TestCounts> {
 
 /// `OK (3 tests, 4 assertions)`, or `Tests: 3, Assertions: 4, Failures: 1, Skipped: 1.`
 fn phpunit(text: &str) -> Option<TestCounts> {
-    static GREEN: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^OK \((\d+) tests?, \d+ assertions?\)\s*$"));
+    static GREEN: LazyLock<Regex> =
+        LazyLock::new(|| regex(r"(?m)^OK \((\d{1,19}) tests?, \d+ assertions?\)\s*$"));
     static LINE: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^Tests: (\d+), Assertions: \d+(.*)\.\s*$"));
     static FAILED: LazyLock<Regex> = LazyLock::new(|| regex(r"(?:Errors|Failures): (\d+)"));
     static SKIPPED: LazyLock<Regex> = LazyLock::new(|| regex(r"(?:Skipped|Incomplete): (\d+)"));

@@ -156,3 +156,16 @@ fn the_scripts_and_programs_behind_a_check_are_found() {
     assert_eq!(names("npm test"), [":sh", ":npm", "node_modules/.bin:sh", "node_modules/.bin:jest"]);
     assert_eq!(names("uv run x.py")[..3], [":sh", ":uv", ".venv/bin:x.py"]);
 }
+
+#[test]
+fn rows_have_their_canaries() {
+    let with: Vec<String> =
+        table().into_iter().filter(|row| row.canary.is_some()).map(|row| row.name).collect();
+    assert_eq!(
+        with,
+        [
+            "pytest", "unittest", "nextest", "cargo", "node", "jest", "vitest", "mocha", "go", "rspec",
+            "phpunit"
+        ]
+    );
+}
