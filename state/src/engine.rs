@@ -232,7 +232,6 @@ pub struct Worker {
     restarts: Option<Restarts>,
     #[serde(default)]
     evidence: Evidence,
-    /// A person's hold.
     #[serde(default, skip_serializing_if = "hold::Hold::is_none")]
     hold: hold::Hold,
     /// The last run that was reported as ready.
@@ -249,7 +248,6 @@ fn yes() -> bool {
     true
 }
 
-/// Why a person is needed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Trouble {
     kind: TroubleKind,
@@ -259,7 +257,7 @@ struct Trouble {
     since: Option<Duration>,
 }
 
-/// Why a person is needed. The kinds differ in how long they may last and in what ends them.
+/// The kinds differ in how long they may last and in what ends them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum TroubleKind {

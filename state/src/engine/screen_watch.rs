@@ -46,7 +46,6 @@ pub struct Watch {
     /// The agent's hooks reported work, and no end of the turn since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) in_turn: bool,
-    /// The screen shows that the agent works.
     pub(super) working: bool,
     /// The last look saw its input box.
     #[serde(default)]
@@ -120,7 +119,6 @@ impl Watch {
         self.print.is_none()
     }
 
-    /// True when the agent printed something.
     pub(super) fn has_printed(&self) -> bool {
         self.printed
     }

@@ -183,10 +183,9 @@ impl Profile {
         known(wanted, own)
     }
 
-    /// The command with the prompt as its argument, for the `arg` route.
-    ///
-    /// A prompt that begins with `-` is kept from being read as an option: a long flag takes it as
-    /// `--flag=PROMPT`; without a flag `--` stands before it where the command is known to take that.
+    /// The command with the prompt as its argument, for the `arg` route. A prompt that begins with `-` is kept from
+    /// being read as an option: a long flag takes it as `--flag=PROMPT`; without a flag `--` stands before it where the
+    /// command is known to take that.
     pub fn command_with_prompt(&self, cmd: &[String], prompt: &str) -> Vec<String> {
         let mut cmd = cmd.to_vec();
         let dashed = prompt.starts_with('-');

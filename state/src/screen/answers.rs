@@ -100,7 +100,6 @@ impl fmt::Display for Answers {
 
 /// A row of the screen, taken apart.
 struct Parsed<'r> {
-    /// True for the highlighted row.
     marked: bool,
     /// The column of its text, behind frame and mark.
     column: usize,

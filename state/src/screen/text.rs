@@ -13,11 +13,10 @@ const FINGERPRINT_ROWS: usize = 20;
 /// The most blanks that one cursor-forward becomes: wider than any terminal is not worth its memory.
 const MAX_FORWARD_COLUMNS: usize = 200;
 
-/// Removes escape sequences and control characters from what a terminal was sent.
-///
-/// A cursor-forward becomes blanks, since tmux writes the gaps between words so. A tab becomes one blank, a
-/// carriage return without a newline becomes a newline (the overwritten text stays readable). A sequence
-/// that is not complete at the end of its line swallows nothing: only its introducer goes.
+/// Removes escape sequences and control characters from what a terminal was sent. A cursor-forward becomes spaces,
+/// since tmux writes the gaps between words so. A tab becomes one space, a carriage return without a newline becomes a
+/// newline (the overwritten text stays readable). Of a sequence that is incomplete at the end of its line, only the
+/// introducer goes.
 pub fn strip(text: &str) -> String {
     plain(text).into_owned()
 }
