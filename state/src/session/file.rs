@@ -17,7 +17,6 @@ use keys::Key;
 /// A state file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFile {
-    /// The current state.
     state: SessionLoop,
     /// The state that its lines hold, without a body.
     read: SessionLoop,
@@ -36,10 +35,7 @@ impl SessionFile {
         Self { state, read, open: b"---\n".to_vec(), lines, close: b"---\n".to_vec() }
     }
 
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// When its front matter cannot be understood.
+    /// Reads a file; an error when its front matter cannot be understood.
     pub fn parse(bytes: &[u8]) -> Result<Self, FileError> {
         let front = front::split(bytes)?;
         let read = values::read(&front)?;

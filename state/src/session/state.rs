@@ -31,13 +31,9 @@ pub const MIN_TOOL_CALLS: u64 = 1;
 pub struct SessionId(String);
 
 impl SessionId {
-    /// Maximum length, bytes.
     pub(crate) const MAX_BYTES: usize = 128;
 
-    /// Parses an id.
-    ///
-    /// # Errors
-    /// When the text cannot be part of a file name.
+    /// Parses an id; an error when the text cannot be part of a file name.
     pub fn new(id: &str) -> Result<Self, &'static str> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let is_ok =
@@ -204,7 +200,6 @@ impl SessionLoop {
         }
     }
 
-    /// True when the current turn is the last one.
     pub(crate) fn is_last_turn(&self) -> bool {
         self.max_iterations > 0 && self.iteration >= self.max_iterations
     }

@@ -115,7 +115,6 @@ impl TaskList {
         format!("no story can be worked on: {}", faults.join("; "))
     }
 
-    /// The places of the stories, by their ids.
     pub(super) fn places(&self) -> BTreeMap<&str, usize> {
         self.stories().iter().enumerate().map(|(place, story)| (story.id.as_str(), place)).collect()
     }
