@@ -50,7 +50,6 @@ const END_POINTS: u8 = 15;
 pub struct ContextTail {
     /// The tokens of the last request and its answer.
     tokens: Option<u64>,
-    /// The window of the model.
     window: Option<u64>,
     /// The bytes after a compaction that no request followed.
     since_compaction: Option<u64>,

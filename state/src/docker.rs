@@ -265,7 +265,6 @@ pub fn is_static_linux_program(elf: &[u8], machine: u16) -> bool {
     read().unwrap_or(false)
 }
 
-/// A word for a shell.
 fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

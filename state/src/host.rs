@@ -15,7 +15,6 @@ pub const LOCAL: &str = "local";
 /// The word for the host with the fewest live workers.
 pub const ANY: &str = "any";
 
-/// The longest name of a host.
 const MAX_NAME_CHARS: usize = 64;
 
 /// How long ssh may take to connect, in seconds.
@@ -31,9 +30,6 @@ pub struct HostName(String);
 
 impl HostName {
     /// Parses the name of a host: letters, digits, `.`, `_` and `-`, first a letter or digit.
-    ///
-    /// # Errors
-    /// For another text.
     pub fn new(text: &str) -> Result<Self, String> {
         let is_name_char = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         let starts_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
@@ -78,10 +74,8 @@ pub struct HostSpec {
     pub slurm: Option<Vec<String>>,
 }
 
-/// Splits `HOST/NAME`. Without a slash, the worker is on this machine or on the host of `--on`.
-///
-/// # Errors
-/// The text for a person, when one of the two names is invalid.
+/// Splits `HOST/NAME`. Without a slash, the worker is on this machine or on the host of `--on`. The error for an
+/// invalid name is a text for a person.
 pub fn split_worker(text: &str) -> Result<(Option<HostName>, WorkerName), String> {
     let (host, name) = match text.split_once('/') {
         // A text without the name of a host is the invalid name of a worker.

@@ -118,7 +118,6 @@ impl Base {
     }
 }
 
-/// Whether a list of files and directories contains a file.
 fn is_in(list: &[String], file: &str) -> bool {
     list.iter().any(|entry| file == entry || entry.ends_with('/') && file.starts_with(entry.as_str()))
 }

@@ -121,10 +121,7 @@ const REGISTRIES: [(&str, &[&str]); 6] = [
     ("pypi", &["pypi.org", "files.pythonhosted.org"]),
 ];
 
-/// Reads an entry of the list, or the short name of a registry, which stands for several entries.
-///
-/// # Errors
-/// A message for people.
+/// Reads an entry of the list, or the short name of a registry (several entries). Errors are texts for people.
 pub fn parse_hosts(text: &str) -> Result<Vec<AllowedHost>, String> {
     match REGISTRIES.iter().find(|(name, _)| *name == text) {
         Some((_, hosts)) => hosts.iter().map(|host| host.parse()).collect(),
@@ -146,19 +143,13 @@ pub enum HostRefusal {
 pub struct AllowList(pub Vec<AllowedHost>);
 
 impl AllowList {
-    /// Whether the host of a request is listed.
-    ///
-    /// # Errors
-    /// [`HostRefusal::NotListed`].
+    /// Whether the host of a request is listed; if not, [`HostRefusal::NotListed`].
     pub fn admits(&self, target: &RequestTarget) -> Result<(), HostRefusal> {
         if self.0.iter().any(|entry| entry.covers(target)) { Ok(()) } else { Err(HostRefusal::NotListed) }
     }
 
-    /// Whether a listed host may be reached at this address. Only a literal address in the list leads into private
-    /// networks: whoever controls a name's zone could point the name at them.
-    ///
-    /// # Errors
-    /// [`HostRefusal::PrivateAddress`].
+    /// Whether a listed host may be reached at this address; if not, [`HostRefusal::PrivateAddress`]. Only a literal
+    /// address in the list leads into private networks: whoever controls a name's zone could point the name at them.
     pub fn admits_address(target: &RequestTarget, address: IpAddr) -> Result<(), HostRefusal> {
         let literal = matches!(target.host, RequestHost::Address(_));
         if literal || is_public(address) { Ok(()) } else { Err(HostRefusal::PrivateAddress(address)) }

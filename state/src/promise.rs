@@ -20,10 +20,8 @@ pub(crate) const MAX_PROMISE_BYTES: usize = 100;
 pub struct Promise(String);
 
 impl Promise {
-    /// Parses a token.
-    ///
-    /// # Errors
-    /// When the token is empty, which would complete the loop at once, or when an agent would not repeat it exactly.
+    /// Parses a token. It may not be empty, which would complete the loop at once, and an agent must be able to repeat
+    /// it exactly.
     pub fn new(token: &str) -> Result<Self, String> {
         Err(if token.trim().is_empty() {
             "a promise cannot be empty".to_owned()

@@ -177,7 +177,6 @@ pub fn plain_program(command: &str) -> Option<&str> {
     (command.chars().all(is_plain) && is_program && !is_known).then_some(first)
 }
 
-/// True for a word before a program.
 fn is_prefix(word: &str) -> bool {
     PREFIXES.contains(&word) || word == DO
 }
@@ -202,7 +201,6 @@ pub(crate) fn is_interpreter(program: &str) -> bool {
     INTERPRETERS.contains(&name) || INTERPRETERS.contains(&versioned)
 }
 
-/// One command of a line.
 #[derive(Debug, Default)]
 struct Simple {
     words: Vec<String>,

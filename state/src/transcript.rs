@@ -98,7 +98,6 @@ impl Account {
         reader.finish()
     }
 
-    /// The agent's last message.
     pub(crate) fn last_text(&self) -> Option<&str> {
         self.texts.last().map(String::as_str)
     }

@@ -9,7 +9,6 @@ pub fn shortened(diff: &str) -> String {
     shortened_to(diff, MAX_DIFF_CHARS)
 }
 
-/// The same with another limit.
 pub(super) fn shortened_to(diff: &str, limit: usize) -> String {
     let Some((cut, _)) = diff.char_indices().nth(limit) else { return diff.to_owned() };
     let (shown, _) = diff.split_at(cut);

@@ -114,10 +114,8 @@ pub struct StatusSince {
 }
 
 impl Record {
-    /// The file's content: pretty JSON with a final newline, in the current format.
-    ///
-    /// # Errors
-    /// [`FormatError::Broken`] for a path that is not UTF-8.
+    /// The file's content: pretty JSON with a final newline, in the current format. A path that is not UTF-8 is
+    /// [`FormatError::Broken`].
     pub fn to_bytes(&self) -> Result<Vec<u8>, FormatError> {
         let mut ours = vec![
             ("format", FORMAT.into()),
@@ -142,11 +140,8 @@ impl Record {
     }
 }
 
-/// Reads a record.
-///
-/// # Errors
-/// [`FormatError`]. A record without a format number is not one of ours: version 0 kept all workers in one
-/// file, which [`super::v0::parse_workers`] reads.
+/// Reads a record. One without a format number is an error: version 0 kept all workers in one file, which
+/// [`super::v0::parse_workers`] reads.
 pub fn parse_record(bytes: &[u8]) -> Result<Record, FormatError> {
     let (mut map, format) = object(bytes, "a worker's record")?;
     if format == 0 {

@@ -13,13 +13,10 @@ use crate::scripts::is_interpreter;
 /// The files that `make` reads, in its order.
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
-/// The files that `just` reads.
 const JUSTFILES: [&str; 3] = ["justfile", "Justfile", ".justfile"];
 
-/// The file with the scripts of a package.
 const PACKAGE: &str = "package.json";
 
-/// The part of it with the scripts.
 const SCRIPTS: &str = "scripts";
 
 /// How deep makefiles include others, and targets require others.
@@ -129,7 +126,6 @@ impl Makefile {
         }
     }
 
-    /// The commands of a target.
     fn recipe(&self, target: &str) -> Vec<String> {
         let own = self.rules.iter().filter(|rule| rule.targets.iter().any(|name| name == target));
         own.flat_map(|rule| rule.recipe.iter().cloned()).collect()
