@@ -128,8 +128,7 @@ pub fn cpus(percent: u32) -> String {
     (f64::from(percent) / 100.0).to_string()
 }
 
-/// Parses a size such as `200M`, `1.5G`, `8GiB` or a number of bytes. The units are powers of 1024. The error names
-/// [`MEMORY_FORM`].
+/// Parses a size such as `200M`, `1.5G`, `8GiB` (powers of 1024) or a number of bytes. The error names [`MEMORY_FORM`].
 pub fn parse_memory(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {

@@ -149,8 +149,7 @@ impl Delivery {
         Self { plan, state: State::Pasted(Duration::ZERO), cut_short: true, box_gone: None }
     }
 
-    /// A delivery that was cut short after the Enter, which the agent may be about to obey: a second one too soon would
-    /// send the text twice.
+    /// A delivery that was cut short after the Enter, which may still take effect: a second would send the text twice.
     pub fn after_enter(plan: Plan) -> Self {
         let entered = Entered { count: 1, first: Duration::ZERO, last: Duration::ZERO, blind: false };
         Self { plan, state: State::Entered(entered), cut_short: true, box_gone: None }

@@ -148,8 +148,7 @@ pub struct Loop {
     outages: u32,
     #[serde(default)]
     outage: Option<Outage>,
-    /// The park of the agent's account, while the loop waits for its end; and the reset of the last one that a person
-    /// lifted for this loop.
+    /// The account's park that the loop waits out; and the reset of the last one that a person lifted for this loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     park: Option<Park>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -159,8 +159,7 @@ impl Gates {
         if self.allow_preexisting { failed } else { vec![] }
     }
 
-    /// True when every requested gate is excused, so that nothing could prove that the work is done. A done pattern
-    /// is one more gate.
+    /// True when every requested gate is excused: nothing could prove the work. A done pattern is one more gate.
     pub fn is_spent(&self, failed: Vec<String>, done_pattern: bool) -> bool {
         let excused = self.excused(failed);
         let has_check = self.checks.iter().any(|check| !excused.contains(check));

@@ -69,13 +69,11 @@ crate::words::serde_text!(HostName, String, HostName::new, HostName::as_str);
 pub struct HostSpec {
     /// The destination for ssh; `None` if this machine submits the jobs of a Slurm host.
     pub ssh: Option<String>,
-    /// Each worker is a job of Slurm, submitted with these further arguments of sbatch. `None` for a host with a daemon
-    /// of its own.
+    /// Each worker is a job of Slurm, with these further sbatch arguments. `None` for a host with a daemon of its own.
     pub slurm: Option<Vec<String>>,
 }
 
-/// Splits `HOST/NAME`. Without a slash, the worker is on this machine or on the host of `--on`. The error for an
-/// invalid name is a text for a person.
+/// Splits `HOST/NAME`. Without a slash, the worker is on this machine or the host of `--on`. The error is for a person.
 pub fn split_worker(text: &str) -> Result<(Option<HostName>, WorkerName), String> {
     let (host, name) = match text.split_once('/') {
         // A text without the name of a host is the invalid name of a worker.

@@ -64,8 +64,7 @@ pub struct Base {
     /// The reports of tests that the checks wrote.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reports: Vec<KnownReport>,
-    /// Files and directories (with a `/` at the end) that the checks wrote before any agent worked. They are not
-    /// watched.
+    /// Files and directories (with a `/` at the end) that the checks wrote before any agent worked; not watched.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub written: Vec<String>,
     /// The directories with ignore files of git, absolute, and the rules in them. Later changes to them have no effect.

@@ -51,8 +51,7 @@ impl fmt::Display for RequestTarget {
 /// The ports of an entry that names none.
 const DEFAULT_PORTS: [u16; 2] = [80, 443];
 
-/// One entry of the list: `HOST`, `*.HOST` (all names below it) or an address, each with `:PORT` if the port is not 80
-/// or 443.
+/// One entry of the list: `HOST`, `*.HOST` (all names below it) or an address, with `:PORT` if that is not 80 or 443.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AllowedHost {

@@ -178,8 +178,7 @@ fn plain_trouble(error: &regex::Error) -> CompileTrouble {
         .rev()
         .find_map(|line| line.strip_prefix("error: "))
         .map_or_else(|| drawing.lines().last().unwrap_or("it is not valid").to_owned(), str::to_owned);
-    // The caret line stands under the pattern, both indented by four; a pattern of several lines is drawn
-    // otherwise and gets no position.
+    // The caret line stands under the pattern, both indented by four; a pattern of several lines gets no position.
     let position = (drawing.lines().count() == 4)
         .then(|| drawing.lines().nth(2).and_then(|line| line.chars().position(|c| c == '^')))
         .flatten()

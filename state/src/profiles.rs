@@ -28,8 +28,7 @@ pub fn table() -> Vec<Profile> {
     rows::table()
 }
 
-/// The row for a command, by the base name of its program (behind `env`, its options and assignments); the generic row
-/// where none fits.
+/// The row for a command, by its program's base name (behind `env`, its options and assignments); else the generic row.
 pub fn find(table: &[Profile], cmd: &[String]) -> Profile {
     let name = cmd.get(program(cmd)).map(|word| base_name(word)).unwrap_or_default();
     let by_name = |wanted: &str| table.iter().find(|row| row.name == wanted).cloned();

@@ -59,8 +59,7 @@ pub(crate) struct PlacedCommand {
 }
 
 impl PlacedCommand {
-    /// The words that may name files which it runs: its program, the script or module of an interpreter, and the files
-    /// that a shell reads.
+    /// The words that may name files which it runs: program, an interpreter's script or module, a shell's input files.
     pub(crate) fn files(&self) -> Vec<String> {
         let Some((program, rest)) = self.words.split_first() else { return vec![] };
         let mut found = vec![program.clone()];

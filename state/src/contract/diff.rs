@@ -3,8 +3,7 @@
 /// Maximum length of the diff in a contract, characters.
 pub const MAX_DIFF_CHARS: usize = 5_000;
 
-/// The first [`MAX_DIFF_CHARS`] characters of a diff; when that is not all, a count of what is missing follows,
-/// file by file.
+/// The first [`MAX_DIFF_CHARS`] characters of a diff; then, if that is not all, a count of the rest, file by file.
 pub fn shortened(diff: &str) -> String {
     shortened_to(diff, MAX_DIFF_CHARS)
 }

@@ -81,8 +81,7 @@ impl Typed {
         if is_part(&input, &self.ink) { BoxContent::Text } else { BoxContent::Other }
     }
 
-    /// Whether most of a screen is text of ours: a box with more rows than the screen shows neither its mark nor its
-    /// frame.
+    /// Whether most of a screen is text of ours: a box larger than the screen shows neither its mark nor its frame.
     pub fn fills(&self, screen: &str) -> bool {
         let screen = ink(screen);
         self.is_distinct() && screen.chars().count() >= MIN_FULL_SCREEN_CHARS && is_part(&screen, &self.ink)
@@ -180,8 +179,7 @@ fn has_token(ink: &str) -> bool {
     })
 }
 
-/// Whether most of a box is text of ours: it shows a part, with a row of its own in between or a tab drawn as
-/// something else.
+/// Whether most of a box is text of ours: it shows a part, with a foreign row in between or a tab drawn differently.
 fn is_part(input: &str, ours: &str) -> bool {
     if ours.contains(input) {
         return true;

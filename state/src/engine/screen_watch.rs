@@ -14,8 +14,7 @@ use crate::screen::Reading;
 /// The most that the time between two looks adds to stillness.
 const MAX_LOOK_GAP: Duration = Duration::from_secs(6);
 
-/// How long a ready screen must be still before the agent's turn counts as over: between two tool calls an
-/// agent may show its box for a moment.
+/// How long a ready screen must be still before the turn counts as over: a box may show briefly between tool calls.
 const IDLE_QUIET: Duration = Duration::from_secs(4);
 
 /// How long after a change of size a redraw is not activity.

@@ -40,8 +40,7 @@ pub struct RalphFile {
     pub reason: Option<String>,
     /// The origin of the pause.
     pub paused_by: Option<PauseBy>,
-    /// Seconds that a question in mid-work may stay unanswered; 0: no limit. The file has the key only when it is not
-    /// [`QUESTION_TIMEOUT_SECONDS`].
+    /// Seconds that a question may stay unanswered; 0: no limit. Not written if it is [`QUESTION_TIMEOUT_SECONDS`].
     pub question_timeout: u64,
     /// The error of the last iteration, if known; the file has the key only then.
     pub message: Option<String>,
@@ -52,8 +51,7 @@ pub struct RalphFile {
 }
 
 impl RalphFile {
-    /// The file's content: pretty JSON with a final newline, in the current format. A path that is not UTF-8 is
-    /// [`FormatError::Broken`].
+    /// The file: pretty JSON with a final newline, in the current format. Fails for a path that is not UTF-8.
     pub fn to_bytes(&self) -> Result<Vec<u8>, FormatError> {
         // The document's keys come first, ours after `inactivity_timeout`.
         let mut ours: Vec<(&str, Value)> = vec![
@@ -79,8 +77,7 @@ impl RalphFile {
     }
 }
 
-/// Reads a loop's state, ours or the predecessor's (which is the same without our keys). The [`FormatError`] names the
-/// key that is missing or wrong.
+/// Reads a loop's state, ours or the predecessor's, which lacks our keys. [`FormatError`] names the bad or missing key.
 pub fn parse_ralph(bytes: &[u8]) -> Result<RalphFile, FormatError> {
     let (mut map, format) = object(bytes, "a loop's state")?;
     map.remove("format");

@@ -114,8 +114,7 @@ pub struct StatusSince {
 }
 
 impl Record {
-    /// The file's content: pretty JSON with a final newline, in the current format. A path that is not UTF-8 is
-    /// [`FormatError::Broken`].
+    /// The file: pretty JSON with a final newline, in the current format. Fails for a path that is not UTF-8.
     pub fn to_bytes(&self) -> Result<Vec<u8>, FormatError> {
         let mut ours = vec![
             ("format", FORMAT.into()),
@@ -175,8 +174,7 @@ pub fn parse_record(bytes: &[u8]) -> Result<Record, FormatError> {
     })
 }
 
-/// Reads a spec. Keys that a later release added get their defaults, so that records of earlier releases of the same
-/// format stay readable.
+/// Reads a spec. Keys that a later release added get their defaults, so that older records of the format stay readable.
 fn spec(mut map: Map<String, Value>, name: &WorkerName) -> Result<WorkerSpec, FormatError> {
     // These have no harmless default: a record without its command or directory is broken.
     let Value::Object(mut defaults) = value("spec", &WorkerSpec::bare(name.clone()))? else {

@@ -130,8 +130,7 @@ pub enum PauseBy {
 }
 
 impl PauseBy {
-    /// The table of origins: the word in the log, the origin in a few words, and why swarm paused the loop by itself
-    /// (empty if it did not).
+    /// The table of origins: the word in the log, the origin in a few words, and why swarm itself paused (or empty).
     fn row(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::User => ("", "by you", ""),

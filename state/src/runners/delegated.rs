@@ -25,8 +25,7 @@ const MAX_NESTING: u8 = 20;
 /// Reads a file of the directory in which the program runs.
 type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The commands of a script for the shell; `None` if it is in another language. `program` runs it, `place` is its
-/// directory.
+/// The commands of a script for the shell; `None` for another language. `program` runs it, `place` is its directory.
 pub(super) fn script(text: &str, program: &str, place: &str) -> Option<String> {
     const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "source", "."];
     let shell = match text.strip_prefix("#!").and_then(|rest| rest.lines().next()) {

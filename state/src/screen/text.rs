@@ -117,8 +117,7 @@ fn keep(chars: &[char], start: usize, end: usize, out: &mut String) -> usize {
     end
 }
 
-/// One harmless line for a table or a message: escapes stripped, newlines and tabs become blanks, other
-/// control characters and those that reorder text vanish.
+/// One harmless line: escapes stripped, newlines and tabs as spaces, other control and reordering characters removed.
 pub fn printable(text: &str) -> String {
     let hidden = |c: char| {
         c.is_control()
@@ -131,8 +130,7 @@ pub fn printable(text: &str) -> String {
         .collect()
 }
 
-/// A row with its colors and other attributes: of its escapes only those of SGR stay (`ESC [ … m`), and each character
-/// is [`printable`].
+/// A row with its colors and attributes: only SGR escapes (`ESC [ … m`) stay, and each character is [`printable`].
 pub fn styled(row: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(row.len()), row);
     while let Some(at) = rest.find("\x1b[") {

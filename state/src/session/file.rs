@@ -1,9 +1,8 @@
 //! The state file of a session loop: front matter and a body.
 //!
-//! People write such files by hand and edit them, so a file is kept as it was read: a rewrite touches the
-//! values that changed and nothing else, unknown keys stay where they are, and the body is bytes that nobody
-//! looks at. Front matter that cannot be understood is an error that says the line, never a guess. Used by
-//! `swarm hook` and `swarm session`. Deliberately absent: where the file lies and how it is written.
+//! People write and edit such files, so a file is kept as it was read: a rewrite touches the values that changed and
+//! nothing else, unknown keys stay where they are, and the body is kept as bytes. Front matter that cannot be
+//! understood is an error with its line, never a guess. Deliberately absent: where the file lies and how it is written.
 
 mod front;
 mod keys;

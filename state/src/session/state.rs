@@ -126,8 +126,7 @@ pub struct SessionLoop {
     pub min_tool_calls: u64,
     /// The treatment of a completion promise without them.
     pub on_no_work: OnNoWork,
-    /// Stops in a row without a change in the tree that pause it; 0 for no such limit. A do-it file has no such
-    /// key: there [`super::DoItOptions::no_diff_limit`] says it.
+    /// Stops in a row without a change in the tree that pause it; 0 for none. Of a do-it loop: [`super::DoItOptions`].
     pub no_diff_limit: u32,
     /// The task or the contract, byte for byte.
     pub body: Vec<u8>,

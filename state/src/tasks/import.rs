@@ -13,8 +13,7 @@ mod stories;
 pub use merge::{MergedList, merge};
 pub use stories::{DONE_NOTE, ImportFault, ImportFormat, ImportedStories};
 
-/// Reads the stories of another program; an error when the text is broken, or has another format. Without `format`, the
-/// text decides; `tag` selects a list of task-master.
+/// Reads the stories of another program. Without `format`, the text decides; `tag` selects a list of task-master.
 pub fn read(
     text: &str,
     format: Option<ImportFormat>,

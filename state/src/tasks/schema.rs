@@ -112,8 +112,7 @@ pub(super) fn parse_leniently(text: &str) -> Result<(TaskList, Option<TasksFault
     }
 }
 
-/// Reads what can be read of a list, and returns all its faults in the order of the file. A text that is not a JSON
-/// object is an error.
+/// Reads as much of a list as possible, with all its faults in the order of the file. Fails if it is not a JSON object.
 pub(super) fn read(text: &str) -> Result<(TaskList, Vec<TasksFault>), TasksFault> {
     // Some editors write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
