@@ -74,7 +74,6 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
     })
 }
 
-/// The next step for a worker that waits.
 fn while_waiting(name: &str, cause: Option<&Cause>) -> String {
     match cause {
         Some(Cause::DiskFull { .. }) => {

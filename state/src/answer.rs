@@ -151,7 +151,6 @@ fn permission_text(tool: &str, input: &Value) -> String {
     told.map_or_else(|| format!("{tool} {input}"), |argument| format!("{tool}: {argument}"))
 }
 
-/// A question with its options in brackets.
 fn question_text(question: &Value) -> String {
     let text = question["question"].as_str().unwrap_or_default().replace('\n', " ");
     let options = question["options"].as_array().into_iter().flatten();

@@ -19,8 +19,7 @@ pub(crate) const USAGE_UNKNOWN: &str = "the agent did not report its usage, so i
 /// The longest wait after a failure.
 pub(crate) const MAX_BACKOFF: Duration = Duration::from_secs(300);
 
-/// The wait between a successful run and its restart, so that a command that exits at once does not restart in a tight
-/// loop.
+/// The wait between a successful run and its restart: a command that exits at once must not restart in a tight loop.
 pub(crate) const RESTART_DELAY: Duration = Duration::from_secs(1);
 
 /// After a run of this length (awake time), earlier failures no longer count.

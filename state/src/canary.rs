@@ -224,7 +224,6 @@ pub fn judge(canary: &Canary, run: &CanaryRun) -> Proof {
 }
 
 impl RunnerUse {
-    /// Whether it ends at the first failing test, so that later ones do not run.
     fn stops_at_failure(&self) -> bool {
         let has = |name: &str| self.args.iter().any(|arg| arg.split('=').next() == Some(name));
         if matches!(self.runner.summary, SummaryFormat::Libtest | SummaryFormat::Nextest) {

@@ -128,10 +128,7 @@ pub fn cpus(percent: u32) -> String {
     (f64::from(percent) / 100.0).to_string()
 }
 
-/// Parses a size such as `200M`, `1.5G`, `8GiB` or a number of bytes. The units are powers of 1024.
-///
-/// # Errors
-/// [`MEMORY_FORM`].
+/// Parses a size such as `200M`, `1.5G`, `8GiB` (powers of 1024) or a number of bytes. The error names [`MEMORY_FORM`].
 pub fn parse_memory(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
@@ -149,19 +146,13 @@ pub fn parse_memory(text: &str) -> Result<u64, String> {
     bytes.map(|bytes| bytes as u64 & !0xfff).ok_or_else(|| format!("give {MEMORY_FORM}"))
 }
 
-/// Parses a number of CPUs into percent of one CPU.
-///
-/// # Errors
-/// [`CPUS_FORM`].
+/// Parses a number of CPUs into percent of one CPU. The error names [`CPUS_FORM`].
 pub fn parse_cpus(text: &str) -> Result<u32, String> {
     let cpus = number(text).filter(|cpus| (0.01..=MAX_CPUS).contains(cpus));
     cpus.map(|cpus| (cpus * 100.0).round() as u32).ok_or_else(|| format!("give {CPUS_FORM}"))
 }
 
-/// Parses a number of processes.
-///
-/// # Errors
-/// [`PIDS_FORM`].
+/// Parses a number of processes. The error names [`PIDS_FORM`].
 pub fn parse_pids(text: &str) -> Result<u32, String> {
     let pids = text.parse().ok().filter(|pids| (MIN_PIDS..=MAX_PIDS).contains(pids));
     pids.ok_or_else(|| format!("give {PIDS_FORM}"))

@@ -225,10 +225,7 @@ fn full_time(at: &DateTime<FixedOffset>) -> String {
     format!("{} {} {}", at.date_naive(), clock_time(at), at.offset())
 }
 
-/// Reads a cause from the wire; `None` for one that only a later swarm knows.
-///
-/// # Errors
-/// When the value is not JSON.
+/// Reads a cause from the wire; `None` for one that only a later swarm knows. Fails when the value is not JSON.
 pub fn known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cause>, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).ok())

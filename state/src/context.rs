@@ -50,7 +50,6 @@ const END_POINTS: u8 = 15;
 pub struct ContextTail {
     /// The tokens of the last request and its answer.
     tokens: Option<u64>,
-    /// The window of the model.
     window: Option<u64>,
     /// The bytes after a compaction that no request followed.
     since_compaction: Option<u64>,
@@ -152,8 +151,7 @@ pub struct ContextUse {
 }
 
 impl ContextUse {
-    /// Combines the end of a transcript with its size in bytes without attachments. `window` is the user's own, which
-    /// replaces the model's.
+    /// Combines a transcript's end with its bytes without attachments. The user's `window` replaces the model's.
     pub fn of(tail: &ContextTail, size: u64, window: Option<u64>) -> Self {
         let estimate = tail.since_compaction.unwrap_or(size) / BYTES_PER_TOKEN;
         let tokens = tail.tokens.unwrap_or(estimate);

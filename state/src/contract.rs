@@ -160,7 +160,6 @@ impl Contract<'_> {
     }
 }
 
-/// The checks that failed, with the ends of their outputs.
 fn failed_text(checks: &[Failed<'_>]) -> String {
     let output = |failed: &Failed<'_>| fenced("", last_characters(failed.output, MAX_OUTPUT_CHARS));
     checks.iter().map(|failed| format!("`{}`:\n{}\n", failed.check, output(failed))).collect()

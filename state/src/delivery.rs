@@ -1,16 +1,13 @@
 //! Types a text into an agent's input box: decides the next key, and when the agent has accepted the text.
 //!
-//! The daemon captures the pane before every key. This module decides: wait, paste, press Enter, or stop with a
-//! reason. Enter is pressed only while the input box holds the text, or the token to which the agent folds a long
-//! paste. A dialog that appears meanwhile is never answered.
+//! The daemon captures the pane before every key. This module decides: wait, paste, press Enter, or stop with a reason.
+//! Enter is pressed only while the input box holds the text, or the token to which the agent folds a long paste; an
+//! agent that echoes nothing gets one Enter without that proof. A dialog that appears meanwhile is never answered. The
+//! text is accepted when the box no longer holds it, the agent's hook reports it, or the agent's turn has begun. A
+//! changed screen alone proves nothing.
 //!
-//! The text is accepted when the box no longer holds it, the agent's hook reports it, or the agent's turn has begun.
-//! A changed screen alone proves nothing.
-//!
-//! An agent that echoes nothing gets one Enter without that proof.
-//!
-//! Deliberately absent: reading a screen's shape (see [`crate::screen`]) and terminals that read whole lines,
-//! which have no box (see the daemon's `deliver`).
+//! Deliberately absent: reading a screen's shape (see [`crate::screen`]) and terminals that read whole lines, which
+//! have no box (see the daemon's `deliver`).
 
 use std::time::Duration;
 
@@ -128,19 +125,14 @@ pub struct Delivery {
 enum State {
     /// Nothing was typed. The box stands since then.
     Before(Option<Duration>),
-    /// The text was pasted then.
     Pasted(Duration),
-    /// Enter was pressed.
     Entered(Entered),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entered {
-    /// How often.
     count: usize,
-    /// When first.
     first: Duration,
-    /// When last.
     last: Duration,
     /// The box did not show the text.
     blind: bool,
@@ -157,8 +149,7 @@ impl Delivery {
         Self { plan, state: State::Pasted(Duration::ZERO), cut_short: true, box_gone: None }
     }
 
-    /// A delivery that was cut short after the Enter, which the agent may be about to obey: a second one too soon would
-    /// send the text twice.
+    /// A delivery that was cut short after the Enter, which may still take effect: a second would send the text twice.
     pub fn after_enter(plan: Plan) -> Self {
         let entered = Entered { count: 1, first: Duration::ZERO, last: Duration::ZERO, blind: false };
         Self { plan, state: State::Entered(entered), cut_short: true, box_gone: None }

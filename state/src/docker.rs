@@ -242,8 +242,7 @@ impl DockerNeeds<'_> {
 
 const USE_BWRAP: &str = "use --sandbox bwrap";
 
-/// Whether a program is for Linux and needs no other file: an ELF file of the machine's architecture without an
-/// interpreter.
+/// Whether a program is for Linux and needs no other file: an ELF file of this architecture without an interpreter.
 pub fn is_static_linux_program(elf: &[u8], machine: u16) -> bool {
     const INTERPRETER: u32 = 3;
     const HEADER_BYTES: usize = 56;
@@ -265,7 +264,6 @@ pub fn is_static_linux_program(elf: &[u8], machine: u16) -> bool {
     read().unwrap_or(false)
 }
 
-/// A word for a shell.
 fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -68,9 +68,7 @@ pub enum StopReason {
 /// Everything that follows from one [`StopReason`].
 struct ReasonRow {
     end: LoopEnd,
-    /// `reason=…` in `iterations.log` and `reason` in `state.json`: one word without spaces.
     slug: &'static str,
-    /// The reason for a person to read.
     text: String,
     is_success: bool,
     /// The follower's line. `{iterations}` and `{text}` are replaced.
@@ -80,13 +78,11 @@ struct ReasonRow {
 }
 
 impl ReasonRow {
-    /// A reason to stop that is a success.
     fn done(end: LoopEnd, slug: &'static str, text: &str) -> Self {
         let (follow, log) = ("loop complete after {iterations}", "[DONE] loop complete");
         Self { end, slug, text: text.to_owned(), is_success: true, follow, log }
     }
 
-    /// A reason to stop that is a failure.
     fn failed(end: LoopEnd, slug: &'static str, text: impl Into<String>) -> Self {
         let (follow, log) = ("loop failed after {iterations}: {text}", "[FAIL] loop failed");
         Self { end, slug, text: text.into(), is_success: false, follow, log }
@@ -94,7 +90,6 @@ impl ReasonRow {
 }
 
 impl StopReason {
-    /// The table of reasons.
     fn row(&self) -> ReasonRow {
         use {LoopEnd as End, ReasonRow as Row};
         match self {
@@ -276,7 +271,6 @@ pub enum LoopEnd {
     Lost,
 }
 
-/// Everything that follows from one [`LoopEnd`].
 struct EndRow {
     word: &'static str,
     status: LoopStatus,

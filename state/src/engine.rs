@@ -148,8 +148,7 @@ pub struct Loop {
     outages: u32,
     #[serde(default)]
     outage: Option<Outage>,
-    /// The park of the agent's account, while the loop waits for its end; and the reset of the last one that a person
-    /// lifted for this loop.
+    /// The account's park that the loop waits out; and the reset of the last one that a person lifted for this loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     park: Option<Park>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -232,7 +231,6 @@ pub struct Worker {
     restarts: Option<Restarts>,
     #[serde(default)]
     evidence: Evidence,
-    /// A person's hold.
     #[serde(default, skip_serializing_if = "hold::Hold::is_none")]
     hold: hold::Hold,
     /// The last run that was reported as ready.
@@ -249,7 +247,6 @@ fn yes() -> bool {
     true
 }
 
-/// Why a person is needed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Trouble {
     kind: TroubleKind,
@@ -259,7 +256,7 @@ struct Trouble {
     since: Option<Duration>,
 }
 
-/// Why a person is needed. The kinds differ in how long they may last and in what ends them.
+/// The kinds differ in how long they may last and in what ends them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum TroubleKind {

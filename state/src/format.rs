@@ -1,18 +1,16 @@
 //! The formats on disk, their versions, and the migration of older ones.
 //!
-//! `store` in the binary reads and writes the bytes; this module converts them. Two kinds of file:
-//! a worker's record ([`Record`], `workers/NAME.json`) and a loop's state ([`RalphFile`],
-//! `ralph/NAME/state.json`, which people read and edit by hand). Both carry a `format` number:
+//! `store` in the binary reads and writes the bytes; this module converts them. Two kinds of file, a worker's record
+//! ([`Record`], `workers/NAME.json`) and a loop's state ([`RalphFile`], `ralph/NAME/state.json`, which people read and
+//! edit by hand), carry a `format` number:
 //!
 //! * none, or 0, is the Python predecessor's shape ([`v0`] for its list of workers);
 //! * [`FORMAT`] is ours;
 //! * a larger one was written by a newer swarm. swarm does not interpret or write such a file.
 //!
-//! Two rules hold for every input. A file that cannot be parsed is [`FormatError::Broken`], never an empty or default
-//! value. Unknown keys are kept in `extra` and written back.
-//!
-//! Deliberately absent: files, clocks, time zones (the caller gives them), and the engine's snapshot
-//! inside a record, which the engine owns and which is a plain [`serde_json::Value`] here.
+//! A file that cannot be parsed is [`FormatError::Broken`], never an empty or default value. Unknown keys are kept in
+//! `extra` and written back. Deliberately absent: files, clocks, time zones (the caller gives them), and the engine's
+//! snapshot inside a record, which the engine owns and which is a plain [`serde_json::Value`] here.
 
 mod json;
 mod ralph;

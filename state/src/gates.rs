@@ -109,11 +109,8 @@ impl Default for Gates {
 }
 
 impl Gates {
-    /// Returns the gates if they are valid. The client, the daemon and the library all call this, so that none accepts
-    /// what another refuses.
-    ///
-    /// # Errors
-    /// The first fault.
+    /// Returns the gates if they are valid, or the first fault. The client, the daemon and the library all call this,
+    /// so that none accepts what another refuses.
     pub fn validated(self) -> Result<Self, GatesError> {
         const EXAMPLE: &str = "example: --check 'cargo test'";
         let has = |fault: fn(&str) -> bool| self.checks.iter().any(|check| fault(check));
@@ -162,8 +159,7 @@ impl Gates {
         if self.allow_preexisting { failed } else { vec![] }
     }
 
-    /// True when every requested gate is excused, so that nothing could prove that the work is done. A done pattern
-    /// is one more gate.
+    /// True when every requested gate is excused: nothing could prove the work. A done pattern is one more gate.
     pub fn is_spent(&self, failed: Vec<String>, done_pattern: bool) -> bool {
         let excused = self.excused(failed);
         let has_check = self.checks.iter().any(|check| !excused.contains(check));
@@ -242,7 +238,6 @@ impl Verdict {
         self.is_asked() && self.remarks().is_empty()
     }
 
-    /// True when at least one gate was requested.
     fn is_asked(&self) -> bool {
         let has_other = self.done_pattern.is_some() || self.promise.is_some() || self.tasks.is_some();
         has_other || self.asks_for_checks()

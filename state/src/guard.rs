@@ -61,10 +61,7 @@ impl std::fmt::Display for Denial {
 pub struct Allowed(Vec<Pattern>);
 
 impl Allowed {
-    /// Compiles the patterns.
-    ///
-    /// # Errors
-    /// The first that is not valid.
+    /// Compiles the patterns; the error is about the first that is not valid.
     pub fn new(patterns: &[String]) -> Result<Self, PatternError> {
         let whole = |pattern: &String| Pattern::compile(&format!(r"\A(?:{pattern})\Z"));
         patterns.iter().map(whole).collect::<Result<_, _>>().map(Self)
@@ -98,7 +95,6 @@ pub fn judge(tool: &str, input: &Value, place: &GuardPlace, allowed: &Allowed) -
     }
 }
 
-/// Judges a command line.
 fn judge_line(line: &str, place: &GuardPlace, allowed: &Allowed) -> Option<Denial> {
     let vars = [
         ("HOME", &place.home),
@@ -123,7 +119,6 @@ fn judge_line(line: &str, place: &GuardPlace, allowed: &Allowed) -> Option<Denia
     None
 }
 
-/// Judges files that a tool reads or writes.
 fn judge_files(
     tool: &str,
     files: &[String],

@@ -218,7 +218,6 @@ fn is_own_note(input: &HookInput) -> bool {
     input.prompt.as_deref().is_some_and(|prompt| prompt.trim_start().starts_with("<task-notification>"))
 }
 
-/// The number of tasks that still run.
 fn running(tasks: &[Value]) -> usize {
     const OVER: [&str; 6] = ["completed", "failed", "killed", "cancelled", "stopped", "done"];
     let is_over = |task: &&Value| {

@@ -15,7 +15,6 @@ pub const LOCAL: &str = "local";
 /// The word for the host with the fewest live workers.
 pub const ANY: &str = "any";
 
-/// The longest name of a host.
 const MAX_NAME_CHARS: usize = 64;
 
 /// How long ssh may take to connect, in seconds.
@@ -31,9 +30,6 @@ pub struct HostName(String);
 
 impl HostName {
     /// Parses the name of a host: letters, digits, `.`, `_` and `-`, first a letter or digit.
-    ///
-    /// # Errors
-    /// For another text.
     pub fn new(text: &str) -> Result<Self, String> {
         let is_name_char = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         let starts_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
@@ -73,15 +69,11 @@ crate::words::serde_text!(HostName, String, HostName::new, HostName::as_str);
 pub struct HostSpec {
     /// The destination for ssh; `None` if this machine submits the jobs of a Slurm host.
     pub ssh: Option<String>,
-    /// Each worker is a job of Slurm, submitted with these further arguments of sbatch. `None` for a host with a daemon
-    /// of its own.
+    /// Each worker is a job of Slurm, with these further sbatch arguments. `None` for a host with a daemon of its own.
     pub slurm: Option<Vec<String>>,
 }
 
-/// Splits `HOST/NAME`. Without a slash, the worker is on this machine or on the host of `--on`.
-///
-/// # Errors
-/// The text for a person, when one of the two names is invalid.
+/// Splits `HOST/NAME`. Without a slash, the worker is on this machine or the host of `--on`. The error is for a person.
 pub fn split_worker(text: &str) -> Result<(Option<HostName>, WorkerName), String> {
     let (host, name) = match text.split_once('/') {
         // A text without the name of a host is the invalid name of a worker.

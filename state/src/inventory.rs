@@ -79,7 +79,6 @@ pub struct KnownTests {
 }
 
 impl KnownTests {
-    /// The numbers for a message.
     fn text(self) -> String {
         let run = self.counts.run;
         match self.first_run {
@@ -186,7 +185,6 @@ pub fn judge_report(base: Option<&KnownReport>, now: &KnownReport) -> Proof {
     }
 }
 
-/// The loss of tests, as a phrase.
 fn lost(before: KnownTests, now: TestCounts) -> Option<String> {
     let KnownTests { counts, .. } = before;
     if now.run < counts.run {

@@ -64,8 +64,7 @@ pub struct Base {
     /// The reports of tests that the checks wrote.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reports: Vec<KnownReport>,
-    /// Files and directories (with a `/` at the end) that the checks wrote before any agent worked. They are not
-    /// watched.
+    /// Files and directories (with a `/` at the end) that the checks wrote before any agent worked; not watched.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub written: Vec<String>,
     /// The directories with ignore files of git, absolute, and the rules in them. Later changes to them have no effect.
@@ -118,7 +117,6 @@ impl Base {
     }
 }
 
-/// Whether a list of files and directories contains a file.
 fn is_in(list: &[String], file: &str) -> bool {
     list.iter().any(|entry| file == entry || entry.ends_with('/') && file.starts_with(entry.as_str()))
 }

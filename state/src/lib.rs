@@ -1,9 +1,8 @@
 //! swarm's data types and decisions.
 //!
-//! This crate is pure: it has no clock, touches no file, socket, process or environment variable, and
-//! does not know tokio. Time comes in as an argument, what should happen goes out as a value, so that
-//! whatever swarm decides can be tested in microseconds. `cargo check -p swarm-state` by itself proves
-//! that no feature of the workspace leaks a clock into it.
+//! This crate is pure: it has no clock, touches no file, socket, process or environment variable, and does not know
+//! tokio. Time comes in as an argument, what should happen goes out as a value, so that decisions can be tested in
+//! microseconds. `cargo check -p swarm-state` by itself proves that no feature of the workspace leaks a clock into it.
 //!
 //! # Glossary
 //!

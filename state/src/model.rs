@@ -13,9 +13,8 @@ mod status;
 
 pub use status::{LoopStatus, Status};
 
-/// The name of a worker: 1 to 64 characters of `A-Za-z0-9_-`, not starting with `-`.
-///
-/// The name becomes a tmux window, a git branch and a file name. It is checked once, when it is parsed.
+/// The name of a worker: 1 to 64 characters of `A-Za-z0-9_-`, not starting with `-`. It becomes a tmux window, a git
+/// branch and a file name, and is checked once, when it is parsed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct WorkerName(String);
@@ -29,10 +28,7 @@ impl WorkerName {
     /// The longest name, in characters (all of them ASCII).
     pub const MAX_LEN: usize = 64;
 
-    /// Parses a name.
-    ///
-    /// # Errors
-    /// [`InvalidName`] when the text breaks the rule of the type.
+    /// Parses a name; [`InvalidName`] when the text breaks the rule of the type.
     pub fn new(text: &str) -> Result<Self, InvalidName> {
         let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let ok =
@@ -214,7 +210,6 @@ pub fn default_question_timeout() -> u64 {
     QUESTION_TIMEOUT_SECONDS
 }
 
-/// Whether a text occurs twice.
 pub(crate) fn has_twice<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
     let mut seen = std::collections::BTreeSet::new();
     texts.into_iter().any(|text| !seen.insert(text))

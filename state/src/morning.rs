@@ -221,8 +221,7 @@ impl MorningRow {
         }
     }
 
-    /// The seconds that its agent and checks worked in the period. Of a worker that is not a loop: the seconds that it
-    /// ran.
+    /// The seconds that its agent and checks worked in the period; of a worker that is not a loop, those that it ran.
     pub fn seconds(&self, period: &Period) -> f64 {
         let time = |text: &String| DateTime::parse_from_rfc3339(text).ok();
         let since = self.status_since.as_ref().and_then(time);
@@ -238,8 +237,7 @@ impl MorningRow {
         time(&self.started).map_or(0.0, |from| period.seconds_of(from, end))
     }
 
-    /// The iterations as `3/10`, or as `+2, 3/10` if only some of them ended in the period; `-` for a worker that is
-    /// not a loop.
+    /// The iterations as `3/10`, or as `+2, 3/10` if only some ended in the period; `-` if the worker is not a loop.
     pub fn iterations_text(&self) -> String {
         let (true, Some(reached)) = (self.is_loop, self.iteration) else { return "-".to_owned() };
         let all = self.max_iterations.map_or_else(|| reached.to_string(), |max| format!("{reached}/{max}"));

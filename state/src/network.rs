@@ -51,8 +51,7 @@ impl fmt::Display for RequestTarget {
 /// The ports of an entry that names none.
 const DEFAULT_PORTS: [u16; 2] = [80, 443];
 
-/// One entry of the list: `HOST`, `*.HOST` (all names below it) or an address, each with `:PORT` if the port is not 80
-/// or 443.
+/// One entry of the list: `HOST`, `*.HOST` (all names below it) or an address, with `:PORT` if that is not 80 or 443.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AllowedHost {
@@ -121,10 +120,7 @@ const REGISTRIES: [(&str, &[&str]); 6] = [
     ("pypi", &["pypi.org", "files.pythonhosted.org"]),
 ];
 
-/// Reads an entry of the list, or the short name of a registry, which stands for several entries.
-///
-/// # Errors
-/// A message for people.
+/// Reads an entry of the list, or the short name of a registry (several entries). Errors are texts for people.
 pub fn parse_hosts(text: &str) -> Result<Vec<AllowedHost>, String> {
     match REGISTRIES.iter().find(|(name, _)| *name == text) {
         Some((_, hosts)) => hosts.iter().map(|host| host.parse()).collect(),
@@ -146,19 +142,13 @@ pub enum HostRefusal {
 pub struct AllowList(pub Vec<AllowedHost>);
 
 impl AllowList {
-    /// Whether the host of a request is listed.
-    ///
-    /// # Errors
-    /// [`HostRefusal::NotListed`].
+    /// Whether the host of a request is listed; if not, [`HostRefusal::NotListed`].
     pub fn admits(&self, target: &RequestTarget) -> Result<(), HostRefusal> {
         if self.0.iter().any(|entry| entry.covers(target)) { Ok(()) } else { Err(HostRefusal::NotListed) }
     }
 
-    /// Whether a listed host may be reached at this address. Only a literal address in the list leads into private
-    /// networks: whoever controls a name's zone could point the name at them.
-    ///
-    /// # Errors
-    /// [`HostRefusal::PrivateAddress`].
+    /// Whether a listed host may be reached at this address; if not, [`HostRefusal::PrivateAddress`]. Only a literal
+    /// address in the list leads into private networks: whoever controls a name's zone could point the name at them.
     pub fn admits_address(target: &RequestTarget, address: IpAddr) -> Result<(), HostRefusal> {
         let literal = matches!(target.host, RequestHost::Address(_));
         if literal || is_public(address) { Ok(()) } else { Err(HostRefusal::PrivateAddress(address)) }

@@ -63,11 +63,9 @@ pub(crate) const MAX_OUTAGE_TRIES: u32 = 40;
 /// Lines at the end of an agent's output that may contain the reason for its failure.
 const REASON_LINES: usize = 12;
 
-/// Maximum length of a message, characters.
 const MAX_OUTAGE_CHARS: usize = 300;
 
-/// The HTTP status in the text of an error: `"code":401`, `[API Error: 429 …`, `(Status: 503)`. A JSON text within a
-/// JSON text has its quotes escaped.
+/// The HTTP status in an error: `"code":401` (quotes escaped in nested JSON), `[API Error: 429 …`, `(Status: 503)`.
 static STATUS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r#"(?i)"(?:code|status)\\*"\s*:\s*(\d{3})\b|\bAPI Error: (\d{3})\b|\bstatus(?: code)?:? (\d{3})\b"#,

@@ -69,8 +69,7 @@ pub struct DirectoryOwner {
     pub machine: Option<MachineId>,
     /// The job in which the daemon runs.
     pub job: Option<BatchJob>,
-    /// The number of agents that the daemon left running when it stopped in order. Absent while it runs, and after
-    /// a crash.
+    /// The number of agents that the daemon left running at an orderly stop. Absent while it runs, and after a crash.
     pub left: Option<u32>,
 }
 

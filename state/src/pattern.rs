@@ -1,12 +1,10 @@
 //! Patterns in the syntax of Python's `re`, which users of done patterns know.
 //!
-//! Used for done patterns and for every screen marker of a profile. The search runs over the whole text, as
-//! `re.search` does, with one decision of ours: `^` and `$` bind to lines, because who writes `^DONE$` for a
-//! screen means a line. `\A` and `\Z` bind to the whole text.
-//!
-//! Linear-time matching is tried first; look-around, back-references, atomic groups and the like fall back
-//! to a backtracking matcher whose work is bounded: where it gives up, there is no match. What is
-//! deliberately absent: bytes patterns, locale, and `(?a)`, which is taken and has no effect.
+//! Used for done patterns and for every screen marker of a profile. The search runs over the whole text, as `re.search`
+//! does, but `^` and `$` bind to lines, because a user who writes `^DONE$` for a screen means a line. `\A` and `\Z`
+//! bind to the whole text. Linear-time matching is tried first; look-around, back-references, atomic groups and the
+//! like fall back to a backtracking matcher whose work is bounded: where it gives up, nothing matches. Deliberately
+//! absent: bytes patterns, locale, and `(?a)`, which is accepted and has no effect.
 
 use std::fmt;
 use std::ops::Range;
@@ -62,10 +60,7 @@ impl PatternError {
 }
 
 impl Pattern {
-    /// Compiles a pattern.
-    ///
-    /// # Errors
-    /// [`PatternError`] when the text is empty (it would match everything) or no valid pattern.
+    /// Compiles a pattern; [`PatternError`] when the text is empty (it would match everything) or not a valid pattern.
     pub fn compile(source: &str) -> Result<Self, PatternError> {
         let fail = |message: String, position| PatternError { pattern: source.to_owned(), message, position };
         if source.is_empty() {
@@ -97,7 +92,6 @@ impl Pattern {
         self.is_match("") || ["a", "7", "-", "é", "Q z"].iter().all(|text| self.is_match(text))
     }
 
-    /// True when no text takes it more than linear time.
     #[cfg(test)]
     pub(crate) fn is_linear(&self) -> bool {
         matches!(self.engine, Engine::Plain(_))
@@ -184,8 +178,7 @@ fn plain_trouble(error: &regex::Error) -> CompileTrouble {
         .rev()
         .find_map(|line| line.strip_prefix("error: "))
         .map_or_else(|| drawing.lines().last().unwrap_or("it is not valid").to_owned(), str::to_owned);
-    // The caret line stands under the pattern, both indented by four; a pattern of several lines is drawn
-    // otherwise and gets no position.
+    // The caret line stands under the pattern, both indented by four; a pattern of several lines gets no position.
     let position = (drawing.lines().count() == 4)
         .then(|| drawing.lines().nth(2).and_then(|line| line.chars().position(|c| c == '^')))
         .flatten()

@@ -1,13 +1,12 @@
 //! The table of known agent CLIs: how each accepts a prompt and what its screens mean.
 //!
-//! A profile is data. Settings (`[agents.NAME]`) can change or add rows; the merged row travels in the
-//! worker's spec, so a loop keeps the profile it was started with. [`crate::screen::ScreenReader`] compiles the
-//! markers; the daemon asks for routes and commands. What is deliberately absent: running anything, and
-//! reading settings.
+//! A profile is data. Settings (`[agents.NAME]`) can change or add rows; the merged row travels in the worker's spec,
+//! so a loop keeps the profile it was started with. [`crate::screen::ScreenReader`] compiles the markers; the daemon
+//! asks for routes and commands. Deliberately absent: running anything, and reading settings.
 //!
-//! Markers match the screen from its top row to its last written row; a row's trailing blanks and the blank
-//! rows at the end are gone, so `\Z` is the end of what is written. An agent's answer may quote any phrase:
-//! a marker therefore also names the shape around it (the selected option, the rows down to the end).
+//! Markers match the screen from its top row to its last written row; a row's trailing spaces and the empty rows at the
+//! end are gone, so `\Z` is the end of the written text. An agent's answer may quote any phrase: a marker therefore
+//! also names the shape around it (the selected option, the rows down to the end).
 
 mod command;
 mod dialogs;
@@ -29,9 +28,7 @@ pub fn table() -> Vec<Profile> {
     rows::table()
 }
 
-/// The row for a command, by the base name of its program; the generic row where none knows it.
-///
-/// The program is looked for behind `env` and its options and assignments.
+/// The row for a command, by its program's base name (behind `env`, its options and assignments); else the generic row.
 pub fn find(table: &[Profile], cmd: &[String]) -> Profile {
     let name = cmd.get(program(cmd)).map(|word| base_name(word)).unwrap_or_default();
     let by_name = |wanted: &str| table.iter().find(|row| row.name == wanted).cloned();

@@ -1,9 +1,8 @@
 //! The promise: an agent's claim that it is done, and what makes the claim worth hearing.
 //!
-//! A promise is the exact text `<promise>TOKEN</promise>`, case-sensitive, with nothing else inside the tag.
-//! It is a claim, never proof: checks prove. One work rule stands beside it, so that an agent that says the
-//! words before it did anything is not believed. Used by the gates of the outer loop and by the Stop hook,
-//! which must judge alike. Deliberately absent: where the agent's words come from
+//! A promise is the exact text `<promise>TOKEN</promise>`, case-sensitive, with nothing else inside the tag: a claim,
+//! never proof. A work rule guards against an agent that prints it before it did anything. Used by the gates of the
+//! outer loop and by the Stop hook, which must judge alike. Deliberately absent: where the agent's words come from
 //! ([`crate::transcript`], or a screen as the weaker source).
 
 use regex::Regex;
@@ -20,10 +19,7 @@ pub(crate) const MAX_PROMISE_BYTES: usize = 100;
 pub struct Promise(String);
 
 impl Promise {
-    /// Parses a token.
-    ///
-    /// # Errors
-    /// When the token is empty, which would complete the loop at once, or when an agent would not repeat it exactly.
+    /// Parses a token: not empty, which would complete the loop at once, and such that an agent repeats it exactly.
     pub fn new(token: &str) -> Result<Self, String> {
         Err(if token.trim().is_empty() {
             "a promise cannot be empty".to_owned()
@@ -49,8 +45,7 @@ impl Promise {
     }
 
     /// The marker alone on a line, as a pattern for a screen's reader, which removes the echo of the prompt. A list
-    /// mark, bold text, a code span and a full stop are allowed. Weaker than an account: a tool's output looks the
-    /// same.
+    /// mark, bold, code and a full stop are allowed. Weaker than an account: a tool's output looks the same.
     pub fn pattern(&self) -> String {
         let marker = regex::escape(&self.marker());
         format!(r"(?m)^[{MARKS}]*(?:\d+[.)]\s*)?[{MARKS}]*{marker}[{MARKS}]*[.!]?[{MARKS}]*$")

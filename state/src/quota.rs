@@ -252,7 +252,6 @@ impl Park {
         format!("{} used {} % of its {}", self.account, self.used, self.limit)
     }
 
-    /// The outage that the loop waits out.
     pub(crate) fn outage(&self) -> Outage {
         Outage { kind: OutageKind::Limit, message: self.reason(), until: Some(self.until) }
     }

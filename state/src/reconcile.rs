@@ -26,8 +26,7 @@ pub struct RunEvidence {
     pub started: bool,
     /// No wrapper has read its orders.
     pub unread: bool,
-    /// The tmux server that held the pane is still there (the same process). None when something listens at the
-    /// socket and does not answer.
+    /// The tmux server (same process) that held the pane is there; `None` if something at its socket does not answer.
     pub same_server: Option<bool>,
 }
 

@@ -61,10 +61,7 @@ pub fn are_saved(trees: &[&str], in_branches: &BTreeSet<&str>) -> bool {
 }
 
 impl Losses {
-    /// Refuses when something would be lost that `permission` does not cover.
-    ///
-    /// # Errors
-    /// The refusal, which names what is not covered.
+    /// Refuses when something would be lost that `permission` does not cover; the refusal names it.
     pub fn allow(self, permission: Permission) -> Result<Self, Box<Refusal>> {
         let is_covered = (self.work.is_empty() || permission.force_dirty)
             && (self.ignored.data.is_empty() || permission.discard_ignored);
@@ -73,12 +70,10 @@ impl Losses {
 }
 
 impl Refusal {
-    /// Work is in the way.
     fn needs_force(&self) -> bool {
         !self.losses.work.is_empty() && !self.permission.force_dirty
     }
 
-    /// Ignored files are in the way.
     fn needs_discard(&self) -> bool {
         !self.losses.ignored.data.is_empty() && !self.permission.discard_ignored
     }

@@ -72,10 +72,7 @@ impl RoomGates {
         GatesError::new(TRIES_ALONE.0, TRIES_ALONE.1)
     }
 
-    /// Checks the gates of a loop with these `checks`. `gated`: the loop has a check or a promise.
-    ///
-    /// # Errors
-    /// The first fault.
+    /// Returns the first fault of the gates of a loop with these `checks`. `gated`: the loop has a check or a promise.
     pub(crate) fn validate(&self, checks: &[String], gated: bool) -> Result<(), GatesError> {
         const ADD_CHECK: &str = "add the condition for a complete loop: --check COMMAND";
         const EXAMPLE: &str = "example: --final-check 'pytest hidden_tests' --setup 'npm ci' --fix 'src/**'";

@@ -138,12 +138,10 @@ pub struct CanaryTemplate {
     pub file: String,
     /// Its content.
     pub text: String,
-    /// The directory for it if the command names none and no test exists yet, relative to the directory that the
-    /// runner runs in.
+    /// The directory if the command names none and no test exists, relative to the directory that the runner runs in.
     #[serde(default)]
     pub dir: String,
-    /// A line of a neighboring file that the content must begin with, as a regular expression with one group for
-    /// `{package}`; empty if there is none.
+    /// A line of a neighboring file that the content must begin with: a regex with a group for `{package}`, or empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub package: String,
 }

@@ -197,7 +197,6 @@ impl GitPlace {
     }
 }
 
-/// The locked entries of a directory.
 fn locked(dir: &Path, rows: &[(&str, &str)]) -> impl Iterator<Item = PathBuf> {
     rows.iter().map(|(name, _)| dir.join(name.trim_end_matches('/')))
 }
@@ -235,9 +234,6 @@ pub struct SandboxFacts {
 pub struct UnfitTree(pub PathBuf, pub &'static str);
 
 /// Refuses a tree that holds what a sandbox has to hide: the home directory, or swarm's own, `root`.
-///
-/// # Errors
-/// The tree, and the reason.
 pub fn check_tree(tree: &Path, home: &Path, root: &Path) -> Result<(), UnfitTree> {
     let unfit = |why| Err(UnfitTree(tree.to_owned(), why));
     if home.starts_with(tree) {
@@ -254,10 +250,7 @@ pub fn check_tree(tree: &Path, home: &Path, root: &Path) -> Result<(), UnfitTree
 pub struct Mounts(BTreeMap<PathBuf, Access>);
 
 impl Mounts {
-    /// The mounts for a sandbox. `exists` tells whether a path exists.
-    ///
-    /// # Errors
-    /// When the tree holds what the sandbox has to hide.
+    /// The mounts for a sandbox; an error if the tree holds what has to be hidden. `exists`: whether a path exists.
     pub fn of(facts: &SandboxFacts, exists: &dyn Fn(&Path) -> bool) -> Result<Self, UnfitTree> {
         let tree = &facts.tree;
         check_tree(tree, &facts.home, &facts.root)?;

@@ -1,11 +1,9 @@
 //! Reads captured screens.
 //!
 //! The daemon captures a pane. This module derives a [`Reading`] from the text: a fingerprint, whether the agent is
-//! ready, working or blocked, and whether the done pattern matches in new output. The engine uses the reading. Logs
-//! and tables use [`strip`] and [`printable`].
-//!
-//! Deliberately absent: the markers of the agent CLIs ([`crate::profiles`]) and the comparison with earlier readings,
-//! which the engine does.
+//! ready, working or blocked, and whether the done pattern matches in new output. The engine uses the reading. Logs and
+//! tables use [`strip`] and [`printable`]. Deliberately absent: the markers of the agent CLIs ([`crate::profiles`]) and
+//! the comparison with earlier readings, which the engine does.
 
 use std::sync::Arc;
 
@@ -67,13 +65,8 @@ pub struct ScreenReader {
 }
 
 impl ScreenReader {
-    /// A reader for an agent of this profile.
-    ///
-    /// `done` is the done pattern. `prompt` is the text whose echo on the screen must not count; `None`
-    /// where nothing can echo it.
-    ///
-    /// # Errors
-    /// [`PatternError`] when a marker of the profile is not a valid pattern.
+    /// A reader for an agent of this profile; [`PatternError`] when a marker of it is not a valid pattern. `done` is
+    /// the done pattern, `prompt` the text whose echo must not count (`None` where nothing can echo it).
     pub fn new(
         profile: &Profile,
         done: Option<Pattern>,
@@ -82,8 +75,7 @@ impl ScreenReader {
         Ok(Self::with(Markers::of(profile)?, done, prompt))
     }
 
-    /// A reader for another run of the same agent, with an empty screen: `done` and `prompt` as in
-    /// [`ScreenReader::new`].
+    /// A reader for another run of the same agent, with an empty screen. Arguments as in [`ScreenReader::new`].
     #[must_use]
     pub fn looking_for(&self, done: Option<Pattern>, prompt: Option<String>) -> Self {
         Self::with(self.markers.clone(), done, prompt)

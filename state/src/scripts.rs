@@ -59,8 +59,7 @@ pub(crate) struct PlacedCommand {
 }
 
 impl PlacedCommand {
-    /// The words that may name files which it runs: its program, the script or module of an interpreter, and the files
-    /// that a shell reads.
+    /// The words that may name files which it runs: program, an interpreter's script or module, a shell's input files.
     pub(crate) fn files(&self) -> Vec<String> {
         let Some((program, rest)) = self.words.split_first() else { return vec![] };
         let mut found = vec![program.clone()];
@@ -177,7 +176,6 @@ pub fn plain_program(command: &str) -> Option<&str> {
     (command.chars().all(is_plain) && is_program && !is_known).then_some(first)
 }
 
-/// True for a word before a program.
 fn is_prefix(word: &str) -> bool {
     PREFIXES.contains(&word) || word == DO
 }
@@ -202,7 +200,6 @@ pub(crate) fn is_interpreter(program: &str) -> bool {
     INTERPRETERS.contains(&name) || INTERPRETERS.contains(&versioned)
 }
 
-/// One command of a line.
 #[derive(Debug, Default)]
 struct Simple {
     words: Vec<String>,

@@ -1,12 +1,8 @@
 //! Session loops: a Stop hook keeps an agent's session going until its promise is given.
 //!
 //! Two documents describe the machine, with other names: `/ralph-loop` and `/ulw-loop` feed a task back with a
-//! reminder,
-//! `/do-it:ralph` feeds a project's contract back as it stands. Here it is once, pure: the loop's state
-//! ([`SessionLoop`]), its state file ([`SessionFile`]), swarm's own data about it ([`Book`]), the decision on a stop
-//! ([`decide()`]), the texts for the agent ([`start_text`], [`block_text`]), the arguments that were typed
-//! ([`Words`]) and the checks of a project ([`preflight()`]). Used by `swarm hook` and `swarm session`. Deliberately
-//! absent: paths, locks, clocks, transcripts (the caller reads them) and printing.
+//! reminder, `/do-it:ralph` feeds a project's contract back as it stands. Here it is once, pure. Used by `swarm hook`
+//! and `swarm session`. Deliberately absent: paths, locks, clocks, transcripts (the caller reads them) and printing.
 
 mod book;
 mod ceiling;

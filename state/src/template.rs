@@ -8,10 +8,8 @@ pub mod tasks;
 /// The text that the agent prints when no task is left. [`PROMPT_TEMPLATE`] ends with it.
 pub const DONE_TEXT: &str = "All tasks complete";
 
-/// The starter prompt: how an agent chooses a task, does it, verifies it and ends the loop.
-///
-/// The done text shares a line with other words. A line with only this text would count as part of the prompt when the
-/// agent prints it.
+/// The starter prompt: how an agent chooses a task, does it, verifies it and ends the loop. The done text shares a line
+/// with other words: a line with it alone would count as part of the prompt when the agent prints it.
 pub const PROMPT_TEMPLATE: &str = "\
 Read TODO.md and choose the most important task that is not checked off.
 Do this one task only.

@@ -39,20 +39,14 @@ pub struct ReportFile {
     pub path: String,
 }
 
-/// The hint for a `--canary` that cannot be used.
 const EXAMPLE: &str = "example: --canary 'tests/canary.sh=echo {token}; exit 1'";
 
-/// The fault of a `--canary` without a path.
 const NO_PATH: &str = "--canary requires PATH=TEXT";
 
-/// The fault of a path that no file can have.
 const NUL_BYTE: &str = "--canary and --report cannot contain a NUL byte";
 
 impl OwnCanary {
-    /// Parses `PATH=TEXT`.
-    ///
-    /// # Errors
-    /// When it has no `=`.
+    /// Parses `PATH=TEXT`; an error when it has no `=`.
     pub fn parse(text: &str) -> Result<Self, GatesError> {
         let (path, text) = text.split_once('=').ok_or_else(|| GatesError::new(NO_PATH, EXAMPLE))?;
         let path = path.trim_start_matches("./").to_owned();
@@ -62,10 +56,7 @@ impl OwnCanary {
 }
 
 impl ReportFile {
-    /// Parses `FORMAT=PATH`.
-    ///
-    /// # Errors
-    /// When the format is unknown or a part is missing.
+    /// Parses `FORMAT=PATH`; an error when the format is unknown or a part is missing.
     pub fn parse(text: &str) -> Result<Self, GatesError> {
         let parts = text.split_once('=').filter(|(_, path)| !path.is_empty());
         let report = parts.and_then(|(format, path)| {
@@ -79,10 +70,7 @@ impl ReportFile {
 }
 
 impl TestGates {
-    /// Checks the options.
-    ///
-    /// # Errors
-    /// The first fault.
+    /// Checks the options; the error is the first fault.
     pub(crate) fn validate(&self, has_check: bool) -> Result<(), GatesError> {
         for OwnCanary { path, text } in &self.canaries {
             let is_outside =

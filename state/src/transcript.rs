@@ -1,13 +1,12 @@
 //! Reads an agent's transcript: its messages, tool calls, usage, cost and errors.
 //!
-//! One reader for every format that a known CLI writes: Claude Code's transcript and its `json` and
-//! `stream-json` results, `codex exec --json` and Codex's own record of a session, `opencode run --format json`,
-//! Gemini's `json` and `stream-json`. The format of each line is derived from the line itself. Unknown lines,
-//! incomplete lines and plain text are ignored. Used by the gates (the promise and the work rule), the budgets and
-//! the Stop hook. Deliberately absent: finding and reading the file, and what follows from its contents.
-//!
-//! Two rules: [`Account::texts`] holds the agent's own messages only, without prompts, tool results, texts of
-//! sub-agents and error messages of the CLI. A number that the CLI does not report is `None`, never zero.
+//! One reader for every format that a known CLI writes: Claude Code's transcript and its `json` and `stream-json`
+//! results, `codex exec --json` and Codex's own record of a session, `opencode run --format json`, Gemini's `json` and
+//! `stream-json`. The format of each line is derived from the line itself. Unknown lines, incomplete lines and plain
+//! text are ignored. Used by the gates (the promise and the work rule), the budgets and the Stop hook.
+//! [`Account::texts`] holds the agent's own messages only, without prompts, tool results, texts of sub-agents and error
+//! messages of the CLI. A number that the CLI does not report is `None`, never zero. Deliberately absent: finding and
+//! reading the file, and what follows from its contents.
 
 mod claude;
 mod fields;
@@ -41,8 +40,7 @@ pub struct Account {
     pub session: Option<String>,
     /// The last error of the CLI or its API, if the agent did not continue after it.
     pub error: Option<ApiError>,
-    /// The used parts of the account's usage limits, as the CLI recorded them last. The time is 0 where the record has
-    /// none.
+    /// The used parts of the account's usage limits, as the CLI recorded them last. Time 0 if the record has none.
     pub limits: Vec<QuotaFigure>,
 }
 
@@ -98,7 +96,6 @@ impl Account {
         reader.finish()
     }
 
-    /// The agent's last message.
     pub(crate) fn last_text(&self) -> Option<&str> {
         self.texts.last().map(String::as_str)
     }
@@ -236,8 +233,7 @@ impl TranscriptReader {
         self.whole = self.whole.into_iter().chain(usage).max_by_key(|usage| usage.total());
     }
 
-    /// Reads the cost of all so far, if a record has one. A sum never falls, so the highest counts: a tool can print a
-    /// record too.
+    /// Reads the cost so far, if there is one. Sums never fall, so the highest counts: a tool can print a record too.
     fn cost(&mut self, reported: &Value) {
         if !reported.is_null() {
             let cost = dollars(reported);

@@ -55,12 +55,10 @@ macro_rules! serde_text {
 }
 pub(crate) use serde_text;
 
-/// A list of texts.
 pub(crate) fn words(list: &[&str]) -> Vec<String> {
     list.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// The items without those that are equal to an earlier one.
 pub(crate) fn unique<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut kept = vec![];
     for item in items {
@@ -71,7 +69,6 @@ pub(crate) fn unique<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T>
     kept
 }
 
-/// The last component of a path.
 pub(crate) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }

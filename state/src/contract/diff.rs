@@ -3,13 +3,11 @@
 /// Maximum length of the diff in a contract, characters.
 pub const MAX_DIFF_CHARS: usize = 5_000;
 
-/// The first [`MAX_DIFF_CHARS`] characters of a diff; when that is not all, a count of what is missing follows,
-/// file by file.
+/// The first [`MAX_DIFF_CHARS`] characters of a diff; then, if that is not all, a count of the rest, file by file.
 pub fn shortened(diff: &str) -> String {
     shortened_to(diff, MAX_DIFF_CHARS)
 }
 
-/// The same with another limit.
 pub(super) fn shortened_to(diff: &str, limit: usize) -> String {
     let Some((cut, _)) = diff.char_indices().nth(limit) else { return diff.to_owned() };
     let (shown, _) = diff.split_at(cut);

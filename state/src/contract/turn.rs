@@ -105,7 +105,6 @@ impl TurnSection<'_> {
     }
 }
 
-/// The change that the mode permits, as a sentence for the agent.
 fn permitted(mode: IterationMode, story: &Story, options: ReviewOptions) -> String {
     let (id, count) = (&story.id, story.review.review_count);
     let next = count.saturating_add(1);

@@ -81,16 +81,14 @@ impl Typed {
         if is_part(&input, &self.ink) { BoxContent::Text } else { BoxContent::Other }
     }
 
-    /// Whether most of a screen is text of ours: a box with more rows than the screen shows neither its mark nor its
-    /// frame.
+    /// Whether most of a screen is text of ours: a box larger than the screen shows neither its mark nor its frame.
     pub fn fills(&self, screen: &str) -> bool {
         let screen = ink(screen);
         self.is_distinct() && screen.chars().count() >= MIN_FULL_SCREEN_CHARS && is_part(&screen, &self.ink)
     }
 
-    /// The same where no profile knows the box: the last row with an input mark begins it. Before Enter
-    /// (`entered` is false) what stands below the text is noted. After Enter a change there is output of the
-    /// agent, so the box no longer holds the text; digits and spinners do not count, since a footer may have them.
+    /// The same where no profile knows the box: the last row with an input mark begins it. Before Enter (`entered` is
+    /// false) the [`calm`] ink below the text is noted. If the agent's output changes it after Enter, the box is empty.
     pub fn held_by_mark(&mut self, screen: &str, entered: bool) -> BoxContent {
         let held = match marked(screen) {
             Some(input) => self.held(Some(&input)),
@@ -108,8 +106,7 @@ impl Typed {
         if self.below.as_ref().is_some_and(|before| *before != below) { BoxContent::Other } else { held }
     }
 
-    /// Whether the place of the text shows what it showed before, where no profile knows the box. Digits and spinners
-    /// do not count, since a footer may have them.
+    /// Whether the place of the text shows what it showed before, where no profile knows the box.
     pub fn is_untouched(&self, screen: &str) -> bool {
         marked(screen).map(|input| calm(&ink(&input))) == self.before.as_deref().map(calm)
     }
@@ -136,7 +133,7 @@ pub fn marked(screen: &str) -> Option<String> {
     Some(input.join("\n"))
 }
 
-/// An ink without digits and spinners.
+/// An ink without digits and spinners, which a footer may change.
 fn calm(ink: &str) -> String {
     ink.chars().filter(|c| !c.is_numeric() && !is_spinner(*c)).collect()
 }
@@ -163,7 +160,6 @@ fn ink(text: &str) -> String {
     text.chars().filter(counts).collect()
 }
 
-/// The last characters of an ink.
 fn tail(ink: &str) -> &str {
     let start = ink.char_indices().rev().take(TAIL_CHARS).last().map_or(0, |(at, _)| at);
     &ink[start..]
@@ -183,8 +179,7 @@ fn has_token(ink: &str) -> bool {
     })
 }
 
-/// Whether most of a box is text of ours: it shows a part, with a row of its own in between or a tab drawn as
-/// something else.
+/// Whether most of a box is text of ours: it shows a part, with a foreign row in between or a tab drawn differently.
 fn is_part(input: &str, ours: &str) -> bool {
     if ours.contains(input) {
         return true;

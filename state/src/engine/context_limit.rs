@@ -14,7 +14,6 @@ impl Worker {
         self.phase.watch()?.context
     }
 
-    /// Records a report; ends the iteration if the context is too full.
     pub(super) fn context_reported(&mut self, percent: u8, now: Now) -> Option<Vec<Effect>> {
         let (Phase::Starting { watch, .. } | Phase::Running { watch }) = &mut self.phase else { return None };
         let before = watch.context.replace(percent);

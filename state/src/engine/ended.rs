@@ -31,8 +31,7 @@ pub(super) fn kind(why: Option<Why>, exit: Exit) -> IterationExit {
     }
 }
 
-/// The kind of end once the output was read: a success becomes an API error if the screen shows that the last request
-/// failed.
+/// The kind of end once the output was read: a success whose screen shows a failed last request is an API error.
 pub(super) fn kind_judged(why: Option<Why>, exit: Exit, verdict: &Verdict) -> IterationExit {
     let ended = kind(why, exit);
     if verdict.api_error.is_some() && ended.fails_by_api_error() { IterationExit::ApiError } else { ended }

@@ -18,7 +18,6 @@ impl Worker {
         vec![Effect::Persist, Effect::Terminate(self.run)]
     }
 
-    /// As [`Worker::end`], with a detail for the record.
     pub(super) fn end_because(&mut self, why: Why, detail: String, now: Now) -> Vec<Effect> {
         if let Some(ralph) = &mut self.ralph {
             ralph.detail = Some(detail);
@@ -134,9 +133,8 @@ impl Worker {
         self.launch(now)
     }
 
-    /// The effects that replace a further iteration, if none may start. Checked before every launch, because the
-    /// limits may have been lowered, the loop paused, the worker held, or time used since the last iteration was
-    /// counted.
+    /// The effects that replace a further iteration, if none may start. Checked before every launch: since the last
+    /// count, limits may have been lowered, the loop paused, the worker held, or time used.
     pub(super) fn held_back(&mut self, now: Now) -> Option<Vec<Effect>> {
         let Some(ralph) = &self.ralph else { return self.wait_for_release(now) };
         if ralph.iteration >= ralph.max_iterations {
@@ -226,7 +224,6 @@ impl Worker {
         effects
     }
 
-    /// The last notice of a loop.
     pub(super) fn last_word(&self) -> Option<Entry> {
         let Phase::Stopped { reason } = &self.phase else { return None };
         let reason = reason.clone();
@@ -256,7 +253,6 @@ impl Worker {
 }
 
 impl Loop {
-    /// The end reason when no iteration is left.
     pub(super) fn out_of_iterations(&self) -> StopReason {
         budget::out_of_iterations(self.gated, self.succeeded)
     }

@@ -83,7 +83,6 @@ impl Worker {
         self.is_held() && self.ralph.is_some()
     }
 
-    /// When a hold by typing ends.
     pub(super) fn hold_deadline(&self) -> Option<Duration> {
         self.hold.typed.and(self.hold.ends)
     }
@@ -99,7 +98,6 @@ impl Worker {
         self.phase.deadline().filter(|_| !waits)
     }
 
-    /// `swarm hold`.
     pub(super) fn hold(&mut self, now: Now) -> Vec<Effect> {
         let is_live = !self.is_stopped() && self.phase != Phase::Lost;
         if self.hold.command.is_some() || !is_live {
@@ -109,12 +107,10 @@ impl Worker {
         self.begin_hold(HoldBy::Command, now)
     }
 
-    /// `swarm release`.
     pub(super) fn release(&mut self, now: Now) -> Vec<Effect> {
         if self.is_held() { self.end_hold(now) } else { vec![] }
     }
 
-    /// An observation of the clients that show the agent's pane.
     pub(super) fn present(&mut self, presence: Presence, now: Now) -> Vec<Effect> {
         match presence {
             Presence::Typing => {
@@ -200,7 +196,6 @@ impl Worker {
         }
     }
 
-    /// How long the current iteration was held.
     pub(super) fn held_time(&self, now: Now) -> Duration {
         let Some(ralph) = &self.ralph else { return Duration::ZERO };
         let since = self.hold.began.map(|began| began.max(ralph.started_mono));

@@ -51,7 +51,6 @@ pub(super) enum TurnEnd {
 }
 
 impl TurnEnd {
-    /// When the next step is due.
     pub(super) fn deadline(self) -> Option<Duration> {
         match self {
             Self::Said(at) | Self::Looking(at) => Some(at),
@@ -141,7 +140,6 @@ impl Worker {
         vec![Effect::Persist]
     }
 
-    /// The next step after the end of a turn, if it is due.
     pub(super) fn turn_end_due(&mut self, now: Now) -> Option<Vec<Effect>> {
         if self.keeps_turn() {
             return None;
@@ -193,7 +191,6 @@ impl Worker {
 }
 
 impl Watch {
-    /// When the next step after the end of a turn is due.
     pub(super) fn turn_end_deadline(&self) -> Option<Duration> {
         self.over.filter(|_| self.typing == 0).and_then(TurnEnd::deadline)
     }

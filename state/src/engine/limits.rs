@@ -28,7 +28,6 @@ impl Loop {
         Some(Duration::from_secs(limit).saturating_sub(self.spent(now).time))
     }
 
-    /// The end reason if a limit is reached.
     pub(super) fn exhausted(&self, now: Now) -> Option<StopReason> {
         self.reached_limits(now).next()
     }
@@ -53,12 +52,10 @@ impl Loop {
         (self.total_outages, self.outage_seconds + u64::try_from(current).unwrap_or(0))
     }
 
-    /// Whether the permitted number of iterations without progress is reached.
     fn is_stalled(&self) -> bool {
         self.budgets.no_progress.is_some_and(|limit| self.stalls >= limit.max(1))
     }
 
-    /// Why the loop must be paused, if it must.
     pub(super) fn must_pause(&self) -> Option<PauseBy> {
         let causes = [
             (self.unseen, PauseBy::BudgetUnseen),
@@ -85,7 +82,6 @@ impl Worker {
         }
     }
 
-    /// Records that an agent was started.
     pub(super) fn note_agent(&mut self) {
         if let Some(ralph) = &mut self.ralph {
             ralph.worked = true;
@@ -129,7 +125,6 @@ impl Worker {
         [of_loop, own].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// Ends the iteration or the loop if its time is up.
     pub(super) fn out_of_time(&mut self, now: Now) -> Option<Vec<Effect>> {
         let (at, why) = self.time_limit()?;
         if now.mono < at {

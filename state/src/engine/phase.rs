@@ -116,7 +116,6 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// True while a pane of the current run may exist.
     pub(super) fn has_pane(&self) -> bool {
         match self {
             Self::Spawning { .. } | Self::Judging { .. } => true,
@@ -147,7 +146,6 @@ impl Phase {
         }
     }
 
-    /// As [`Phase::watch`], to change it.
     pub(super) fn watch_mut(&mut self) -> Option<&mut Watch> {
         match self {
             Self::Starting { watch, .. } | Self::Running { watch } => Some(watch),

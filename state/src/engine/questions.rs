@@ -37,7 +37,6 @@ impl Worker {
         Some(since.saturating_add(Duration::from_secs(ralph.question_timeout)))
     }
 
-    /// Ends a run whose question waited too long.
     pub(super) fn unanswered(&mut self, now: Now) -> Option<Vec<Effect>> {
         if now.mono < self.question_deadline()? {
             return None;

@@ -46,7 +46,6 @@ impl Restarts {
         self.next.as_ref().map(|next| next.at)
     }
 
-    /// The reason that a worker between two runs shows.
     pub(super) fn reason(&self) -> Option<String> {
         let NextRun { why, at } = self.next.as_ref()?;
         let at = format!("{:02}:{:02}:{:02}", at.hour(), at.minute(), at.second());
@@ -76,7 +75,6 @@ impl Worker {
         self.restarts.as_ref()
     }
 
-    /// Records that a run has started.
     pub(super) fn note_up(&mut self, now: Now) {
         if let Some(restarts) = &mut self.restarts {
             (restarts.started_mono, restarts.watched) = (now.mono, true);
@@ -90,7 +88,6 @@ impl Worker {
         }
     }
 
-    /// Records that a run is being started.
     pub(super) fn note_launch(&mut self) {
         if let Some(restarts) = &mut self.restarts {
             (restarts.watched, restarts.next) = (false, None);

@@ -14,8 +14,7 @@ use crate::screen::Reading;
 /// The most that the time between two looks adds to stillness.
 const MAX_LOOK_GAP: Duration = Duration::from_secs(6);
 
-/// How long a ready screen must be still before the agent's turn counts as over: between two tool calls an
-/// agent may show its box for a moment.
+/// How long a ready screen must be still before the turn counts as over: a box may show briefly between tool calls.
 const IDLE_QUIET: Duration = Duration::from_secs(4);
 
 /// How long after a change of size a redraw is not activity.
@@ -46,7 +45,6 @@ pub struct Watch {
     /// The agent's hooks reported work, and no end of the turn since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) in_turn: bool,
-    /// The screen shows that the agent works.
     pub(super) working: bool,
     /// The last look saw its input box.
     #[serde(default)]
@@ -120,7 +118,6 @@ impl Watch {
         self.print.is_none()
     }
 
-    /// True when the agent printed something.
     pub(super) fn has_printed(&self) -> bool {
         self.printed
     }

@@ -209,8 +209,7 @@ impl Worker {
         match &mut self.phase {
             Phase::Starting { ready_by, .. } => {
                 *ready_by = None;
-                // A reported dialog is more precise, and must continue to protect the run from the inactivity
-                // timeout.
+                // A reported dialog is more precise, and must continue to protect the run from the inactivity timeout.
                 if self.trouble.is_some() {
                     return vec![];
                 }

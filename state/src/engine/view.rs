@@ -41,7 +41,6 @@ impl Worker {
         self.is_killed() || self.is_held() || self.ralph.as_ref().is_some_and(|ralph| ralph.paused.is_some())
     }
 
-    /// True while a person's text is being typed into the agent.
     pub(super) fn is_typing(&self) -> bool {
         matches!(&self.phase, Phase::Running { watch } if watch.typing > 0)
     }
@@ -96,7 +95,6 @@ impl Worker {
         self.held_cause().or_else(|| self.own_cause())
     }
 
-    /// The cause of a worker that nobody holds.
     fn own_cause(&self) -> Option<Cause> {
         match &self.phase {
             Phase::Stopped { reason } => {

@@ -76,8 +76,7 @@ pub(super) fn to_bytes(
     Ok(bytes)
 }
 
-/// An object with its keys in a fixed order, since people read these files. Keys of `extra` come last and never
-/// replace one of ours.
+/// An object with its keys in a fixed order, since people read it. Keys of `extra` come last and replace none of ours.
 struct Ordered<'a> {
     ours: Vec<(&'static str, Value)>,
     extra: &'a Map<String, Value>,

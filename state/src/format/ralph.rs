@@ -40,8 +40,7 @@ pub struct RalphFile {
     pub reason: Option<String>,
     /// The origin of the pause.
     pub paused_by: Option<PauseBy>,
-    /// Seconds that a question in mid-work may stay unanswered; 0: no limit. The file has the key only when it is not
-    /// [`QUESTION_TIMEOUT_SECONDS`].
+    /// Seconds that a question may stay unanswered; 0: no limit. Not written if it is [`QUESTION_TIMEOUT_SECONDS`].
     pub question_timeout: u64,
     /// The error of the last iteration, if known; the file has the key only then.
     pub message: Option<String>,
@@ -52,10 +51,7 @@ pub struct RalphFile {
 }
 
 impl RalphFile {
-    /// The file's content: pretty JSON with a final newline, in the current format.
-    ///
-    /// # Errors
-    /// [`FormatError::Broken`] for a path that is not UTF-8.
+    /// The file: pretty JSON with a final newline, in the current format. Fails for a path that is not UTF-8.
     pub fn to_bytes(&self) -> Result<Vec<u8>, FormatError> {
         // The document's keys come first, ours after `inactivity_timeout`.
         let mut ours: Vec<(&str, Value)> = vec![
@@ -81,10 +77,7 @@ impl RalphFile {
     }
 }
 
-/// Reads a loop's state, ours or the predecessor's (which is the same without our keys).
-///
-/// # Errors
-/// [`FormatError`], naming the key that is missing or wrong.
+/// Reads a loop's state, ours or the predecessor's, which lacks our keys. [`FormatError`] names the bad or missing key.
 pub fn parse_ralph(bytes: &[u8]) -> Result<RalphFile, FormatError> {
     let (mut map, format) = object(bytes, "a loop's state")?;
     map.remove("format");
@@ -147,10 +140,8 @@ pub(super) fn parse_time(text: &str) -> Option<NaiveDateTime> {
 }
 
 /// Compares the settings in the file with those the daemon knows. Changes of other keys are ignored, and a new done
-/// pattern is not compiled. The file has no budgets.
-///
-/// # Errors
-/// One sentence for each invalid value, joined by `; `. The whole edit is then rejected.
+/// pattern is not compiled. The file has no budgets. An invalid value rejects the whole edit; the error has one
+/// sentence for each, joined by `; `.
 pub fn edits(known: &RalphFile, on_disk: &RalphFile) -> Result<Edits, String> {
     let mut bad = vec![];
     if on_disk.max_iterations == 0 {

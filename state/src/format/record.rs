@@ -114,10 +114,7 @@ pub struct StatusSince {
 }
 
 impl Record {
-    /// The file's content: pretty JSON with a final newline, in the current format.
-    ///
-    /// # Errors
-    /// [`FormatError::Broken`] for a path that is not UTF-8.
+    /// The file: pretty JSON with a final newline, in the current format. Fails for a path that is not UTF-8.
     pub fn to_bytes(&self) -> Result<Vec<u8>, FormatError> {
         let mut ours = vec![
             ("format", FORMAT.into()),
@@ -142,11 +139,8 @@ impl Record {
     }
 }
 
-/// Reads a record.
-///
-/// # Errors
-/// [`FormatError`]. A record without a format number is not one of ours: version 0 kept all workers in one
-/// file, which [`super::v0::parse_workers`] reads.
+/// Reads a record. One without a format number is an error: version 0 kept all workers in one file, which
+/// [`super::v0::parse_workers`] reads.
 pub fn parse_record(bytes: &[u8]) -> Result<Record, FormatError> {
     let (mut map, format) = object(bytes, "a worker's record")?;
     if format == 0 {
@@ -180,8 +174,7 @@ pub fn parse_record(bytes: &[u8]) -> Result<Record, FormatError> {
     })
 }
 
-/// Reads a spec. Keys that a later release added get their defaults, so that records of earlier releases of the same
-/// format stay readable.
+/// Reads a spec. Keys that a later release added get their defaults, so that older records of the format stay readable.
 fn spec(mut map: Map<String, Value>, name: &WorkerName) -> Result<WorkerSpec, FormatError> {
     // These have no harmless default: a record without its command or directory is broken.
     let Value::Object(mut defaults) = value("spec", &WorkerSpec::bare(name.clone()))? else {

@@ -26,10 +26,8 @@ pub struct Unreadable {
     pub message: String,
 }
 
-/// Reads the predecessor's list of workers. `local` places its local times on the time line.
-///
-/// # Errors
-/// [`FormatError`] when the file is not a list of workers. An unreadable worker does not hide the others.
+/// Reads the predecessor's list of workers; [`FormatError`] when the file is not one. `local` places its local times on
+/// the time line. An unreadable worker does not hide the others.
 pub fn parse_workers(
     bytes: &[u8],
     local: &dyn Fn(NaiveDateTime) -> DateTime<FixedOffset>,

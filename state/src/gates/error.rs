@@ -15,9 +15,6 @@ impl GatesError {
     }
 
     /// The error of the first row whose condition holds. A row has the text of the error and the hint.
-    ///
-    /// # Errors
-    /// If a condition holds.
     pub(crate) fn first<'a>(
         faults: impl IntoIterator<Item = (bool, &'a str, &'static str)>,
     ) -> Result<(), Self> {

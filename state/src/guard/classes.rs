@@ -27,7 +27,6 @@ pub struct GuardClass {
 }
 
 impl GuardClass {
-    /// Whether a command belongs to the class.
     pub(super) fn applies(&self, scene: &Scene<'_>) -> bool {
         self.rules.iter().any(|rule| rules::applies(rule, scene))
             || self.files.is_some_and(|group| files::writes(scene, group))

@@ -32,9 +32,7 @@ pub(super) enum Protected {
     Startup,
     /// git's configuration and hooks.
     GitFiles,
-    /// Files of swarm.
     SwarmFiles,
-    /// Files of the system.
     System,
     /// Keys and passwords.
     Credential,
@@ -79,7 +77,6 @@ const STARTUP_HOME: [&str; 17] = [
     "Library/LaunchAgents",
 ];
 
-/// Such files of the system.
 const STARTUP_SYSTEM: [&str; 9] = [
     "/etc/cron",
     "/etc/anacrontab",
@@ -92,7 +89,6 @@ const STARTUP_SYSTEM: [&str; 9] = [
     "/etc/systemd",
 ];
 
-/// Directories of the system.
 const SYSTEM: [&str; 12] = [
     "/etc",
     "/usr",
@@ -108,7 +104,6 @@ const SYSTEM: [&str; 12] = [
     "/var/spool",
 ];
 
-/// Keys and passwords in the home directory.
 const CREDENTIALS_HOME: [&str; 25] = [
     ".ssh",
     ".gnupg",
@@ -137,7 +132,6 @@ const CREDENTIALS_HOME: [&str; 25] = [
     ".terraform.d/credentials.tfrc.json",
 ];
 
-/// The same outside the home directory.
 const CREDENTIALS_SYSTEM: [&str; 5] =
     ["/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssh", "/var/run/secrets"];
 
@@ -171,7 +165,6 @@ impl GuardPlace {
         path.strip_prefix(self.home.as_str()).filter(|_| !self.home.is_empty())?.strip_prefix('/')
     }
 
-    /// Whether a file is swarm's own.
     fn is_of_swarm(&self, path: &str) -> bool {
         let is_code = self.sent_code.as_ref().is_some_and(|dir| path != dir && is_below(path, dir));
         !is_code && self.swarm.iter().any(|dir| is_below(path, dir))
@@ -220,7 +213,6 @@ impl GuardPlace {
         }
     }
 
-    /// Whether a file has keys or passwords.
     pub(super) fn is_credential(&self, path: &str) -> bool {
         let name = path.rsplit('/').next().unwrap_or_default();
         let is_public =

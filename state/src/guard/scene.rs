@@ -8,7 +8,6 @@ pub(super) struct Scene<'a> {
     pub(super) place: &'a GuardPlace,
     pub(super) pipeline: &'a Pipeline,
     pub(super) command: &'a ShellCommand,
-    /// The functions that the line defines.
     pub(super) functions: &'a [String],
 }
 
@@ -27,7 +26,6 @@ impl<'a> Scene<'a> {
         words.get(own..).unwrap_or_default().iter().map(String::as_str)
     }
 
-    /// The words that are not options.
     pub(super) fn operands(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let mut is_plain = false;
         self.words().filter(move |word| {

@@ -29,7 +29,6 @@ const RESERVED: [&str; 14] =
 /// A redirection: `>`, `>>`, `<`, and its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Redirect {
-    /// Whether the file is written.
     pub(super) writes: bool,
     pub(super) file: String,
 }
@@ -43,7 +42,6 @@ pub(super) struct ShellCommand {
     pub(super) words: Vec<String>,
     /// The programs that start it, such as `sudo`, `env` and `xargs`.
     pub(super) starters: Vec<String>,
-    /// Its redirections.
     pub(super) redirects: Vec<Redirect>,
     /// Its here-document or here-string.
     pub(super) input: Option<String>,
@@ -63,7 +61,6 @@ impl ShellCommand {
 /// Commands that are connected by `|`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pipeline {
-    /// The pipeline as it was written.
     pub(super) text: String,
     pub(super) commands: Vec<ShellCommand>,
     /// Whether the shell does not wait for it.
@@ -74,7 +71,6 @@ pub(super) struct Pipeline {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Script {
     pub(super) pipelines: Vec<Pipeline>,
-    /// The names of the functions that it defines.
     pub(super) functions: Vec<String>,
     /// The number of characters read so far.
     read: usize,
@@ -88,7 +84,6 @@ pub(super) fn read(line: &str, dir: &str, vars: BTreeMap<String, String>) -> Scr
     script
 }
 
-/// The reason why a simple command ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CommandEnd {
     Pipe,

@@ -155,7 +155,6 @@ fn end_line(iteration: u32, exit: IterationExit, seconds: u64) -> String {
     format!("[END] iteration {iteration} exit={} duration={}", exit.word(), duration(seconds, ""))
 }
 
-/// A command of several lines on one line.
 fn one_line(command: &str) -> String {
     command.split_whitespace().collect::<Vec<_>>().join(" ")
 }

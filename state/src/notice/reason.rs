@@ -56,7 +56,6 @@ impl IterationExit {
         self.row().0
     }
 
-    /// The end as a phrase, for a person.
     pub(crate) fn phrase(self) -> String {
         self.row().1
     }
@@ -131,8 +130,7 @@ pub enum PauseBy {
 }
 
 impl PauseBy {
-    /// The table of origins: the word in the log, the origin in a few words, and why swarm paused the loop by itself
-    /// (empty if it did not).
+    /// The table of origins: the word in the log, the origin in a few words, and why swarm itself paused (or empty).
     fn row(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::User => ("", "by you", ""),
@@ -158,12 +156,10 @@ impl PauseBy {
         self.row().1
     }
 
-    /// The state of the paused loop for a person to read.
     pub(crate) fn state_text(self) -> String {
         self.paused("paused when the daemon stopped", |why| format!("paused: {why}"))
     }
 
-    /// The text that the follower prints when the loop is paused.
     pub(crate) fn follow_text(self) -> String {
         self.paused("paused (the daemon is stopping)", |why| format!("paused ({why})"))
     }
@@ -199,7 +195,6 @@ pub enum HoldBy {
 }
 
 impl HoldBy {
-    /// The text of the notice.
     pub(crate) fn follow_text(self) -> &'static str {
         match self {
             Self::Typing => {

@@ -92,8 +92,7 @@ pub struct NotifyPlanner {
 }
 
 impl NotifyPlanner {
-    /// A planner that continues from the record of an earlier one. Without a record, all states at the first
-    /// observation count as announced.
+    /// A planner that continues an earlier record. Without one, all states at the first observation count as announced.
     pub fn new(rules: NotifyRules, record: Option<BTreeMap<String, String>>) -> Self {
         Self { rules, record, start: None, states: BTreeMap::new(), minute: None, was_quiet: false }
     }

@@ -8,7 +8,6 @@ use chrono::{DateTime, FixedOffset, Timelike};
 /// The format of [`QuietHours::parse`], for messages.
 pub const QUIET_FORM: &str = "two times of day like \"22:00-07:00\"";
 
-/// The seconds of a day.
 const DAY: u32 = 24 * 3600;
 
 /// A time of each day, in seconds after midnight of the local time. It may contain midnight.

@@ -9,8 +9,7 @@ use std::sync::LazyLock;
 /// Maximum time until a reset. A later date was misread.
 const MAX_RESET_DISTANCE: TimeDelta = TimeDelta::days(40);
 
-/// A reset time that passed less than this ago belongs to today: the message was printed before it and read after it.
-/// The same time tomorrow would be wrong.
+/// A reset that passed less than this ago is not tomorrow's: the message was printed before it and read after it.
 pub(super) const PASSED_TOLERANCE: TimeDelta = TimeDelta::minutes(10);
 
 /// `resets 8:20pm (Europe/Istanbul)`, `resets Oct 7 at 8am`, `try again at 15:00`.

@@ -5,7 +5,6 @@
 /// A pattern in the matchers' syntax.
 #[derive(Default)]
 pub(super) struct Translation {
-    /// The pattern.
     pub strict: String,
     /// For each character of `strict`, the character of the source that it came from.
     pub origin: Vec<usize>,
@@ -48,7 +47,6 @@ pub(super) fn translate(source: &str) -> Translation {
 #[derive(Default)]
 struct Translator {
     chars: Vec<char>,
-    /// The next character.
     at: usize,
     /// The first character of the piece in work.
     from: usize,

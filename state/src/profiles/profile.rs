@@ -48,8 +48,7 @@ pub struct Profile {
     /// Its transcript or its results report the cost of a session.
     #[serde(skip_serializing_if = "is_default")]
     pub tells_cost: bool,
-    /// The price of a million tokens that the model reads, millionths of a US dollar: for a command that reports tokens
-    /// and no cost.
+    /// The price of a million input tokens, millionths of a US dollar: for a command that reports tokens and no cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_price: Option<u64>,
     /// The same for tokens that come from the cache; as `input_price` where it is left out.
@@ -65,8 +64,7 @@ pub struct Profile {
     /// words cannot be told from what its tools print. Empty where it needs none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub record_args: Vec<String>,
-    /// Options by which the user decides what the agent may do without a person, those to suggest first. Empty where
-    /// none is needed or known.
+    /// Options that decide what the agent may do unattended, best first. Empty if none is needed or known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub permission_flags: Vec<String>,
     /// The arguments with which it works without permission prompts; empty where none is needed or known.
@@ -81,8 +79,7 @@ pub struct Profile {
     /// How swarm passes hooks to it.
     #[serde(skip_serializing_if = "is_default")]
     pub hooks: HookStyle,
-    /// For how many seconds its hook holds a permission request or question open for `swarm answer`; 0 for never,
-    /// `None` for 300.
+    /// Seconds that its hook holds a permission request or question for `swarm answer`; 0 for never, `None` for 300.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<u64>,
     /// Its needs in a sandbox.
@@ -104,8 +101,7 @@ pub struct Profile {
     /// The agent hides its input box while it works.
     #[serde(skip_serializing_if = "is_default")]
     pub hides_input: bool,
-    /// How many milliseconds a ready screen must stand before anything is typed: for an agent that replaces its first
-    /// screen by a dialog.
+    /// Milliseconds that a ready screen must stand before typing: some agents replace their first screen by a dialog.
     #[serde(skip_serializing_if = "is_default")]
     pub settle_ms: u64,
     /// Patterns for a screen of a working agent.
@@ -183,10 +179,9 @@ impl Profile {
         known(wanted, own)
     }
 
-    /// The command with the prompt as its argument, for the `arg` route.
-    ///
-    /// A prompt that begins with `-` is kept from being read as an option: a long flag takes it as
-    /// `--flag=PROMPT`; without a flag `--` stands before it where the command is known to take that.
+    /// The command with the prompt as its argument, for the `arg` route. A prompt that begins with `-` is kept from
+    /// being read as an option: a long flag takes it as `--flag=PROMPT`; without a flag `--` stands before it where the
+    /// command is known to take that.
     pub fn command_with_prompt(&self, cmd: &[String], prompt: &str) -> Vec<String> {
         let mut cmd = cmd.to_vec();
         let dashed = prompt.starts_with('-');
@@ -292,8 +287,7 @@ impl Profile {
         args.is_empty() || cmd.windows(args.len()).any(|words| words == args) || cmd.contains(&joined)
     }
 
-    /// Whether what looks like a record on the screen of this command is only what its tools print: it shows its
-    /// words as text.
+    /// Whether a seeming record on the screen of this command is only printed by its tools: it shows its words as text.
     pub fn shows_text(&self, cmd: &[String], via: PromptVia) -> bool {
         // The output of an unknown command is unknown, and so is that of a command that runs like a one-shot.
         match self.is_one_shot(cmd) {
@@ -312,8 +306,7 @@ impl Profile {
         }
     }
 
-    /// The command with a model, directly after its program and its subcommand; `None` if the profile has no option for
-    /// a model.
+    /// The command with a model, directly after its program and its subcommand; `None` if it has no such option.
     pub fn command_with_model(&self, cmd: &[String], model: &str) -> Option<Vec<String>> {
         let flag = self.model_flag.as_ref()?;
         Some(inserted(cmd, self.place_of_flags(cmd), [flag.clone(), model.to_owned()]))

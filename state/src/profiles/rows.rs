@@ -17,8 +17,7 @@ pub(super) fn table() -> Vec<Profile> {
 fn claude() -> Profile {
     // The input box: a row with the mark between two rules, then a short footer. The box may hold text.
     let input = r"^─{3}[^\n]*\n[❯>](?P<input>(?:[ \u00a0][^\n]*)?\n(?:(?:[ \u00a0][^\n]*)?\n)*?)─{3}[^\n]*";
-    // A message that stands directly above the input box: nothing but blank rows and right-aligned hints
-    // lie between.
+    // A message directly above the input box: only empty rows and right-aligned hints lie between.
     let message = |text: &str, what: &str| -> Marker {
         let gap = r"(?:\n(?: {12}[^\n]*)?)*?\n";
         marker(&format!(r"(?i)^ *⎿[ \u00a0]+(?:{text})[^\n]*{gap}(?-i:{input}){}", end(4)), what)

@@ -11,7 +11,6 @@ use super::{MAX_WINDOW_MINUTES, QuotaFigure};
 const CLAUDE_WINDOWS: [(&str, u32); 3] =
     [("five_hour", 5 * 60), ("seven_day", 7 * 24 * 60), ("spend_limit", MAX_WINDOW_MINUTES)];
 
-/// The highest percentage that is kept.
 const MAX_PERCENT: f64 = 9999.0;
 
 /// The limits in the input of Claude Code's status line: `rate_limits.WINDOW.{used_percentage,resets_at}`. `now`:
@@ -61,7 +60,6 @@ pub fn codex_limits(limits: &Value, at: i64) -> Vec<QuotaFigure> {
     ["primary", "secondary"].iter().filter_map(figure).collect()
 }
 
-/// The name of a limit by the length of its window.
 fn window_name(minutes: u32) -> String {
     let known = CLAUDE_WINDOWS.iter().find(|(_, length)| *length == minutes && *length < MAX_WINDOW_MINUTES);
     known.map_or_else(|| format!("{minutes}_minutes"), |(name, _)| (*name).to_owned())

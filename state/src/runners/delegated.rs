@@ -13,13 +13,10 @@ use crate::scripts::is_interpreter;
 /// The files that `make` reads, in its order.
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
-/// The files that `just` reads.
 const JUSTFILES: [&str; 3] = ["justfile", "Justfile", ".justfile"];
 
-/// The file with the scripts of a package.
 const PACKAGE: &str = "package.json";
 
-/// The part of it with the scripts.
 const SCRIPTS: &str = "scripts";
 
 /// How deep makefiles include others, and targets require others.
@@ -28,8 +25,7 @@ const MAX_NESTING: u8 = 20;
 /// Reads a file of the directory in which the program runs.
 type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The commands of a script for the shell; `None` if it is in another language. `program` runs it, `place` is its
-/// directory.
+/// The commands of a script for the shell; `None` for another language. `program` runs it, `place` is its directory.
 pub(super) fn script(text: &str, program: &str, place: &str) -> Option<String> {
     const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "source", "."];
     let shell = match text.strip_prefix("#!").and_then(|rest| rest.lines().next()) {
@@ -129,7 +125,6 @@ impl Makefile {
         }
     }
 
-    /// The commands of a target.
     fn recipe(&self, target: &str) -> Vec<String> {
         let own = self.rules.iter().filter(|rule| rule.targets.iter().any(|name| name == target));
         own.flat_map(|rule| rule.recipe.iter().cloned()).collect()

@@ -21,7 +21,6 @@ pub(super) fn row(
     }
 }
 
-/// Files that configure a runner as a whole.
 pub(super) fn wholes(globs: &[&str]) -> Vec<RunnerConfig> {
     globs.iter().map(|glob| whole(glob)).collect()
 }

@@ -6,11 +6,10 @@ use serde_json::Value;
 
 use super::targets;
 
-/// The parts of a file that exist in it, each with its content in one fixed form. `None` if the file cannot be parsed.
-///
-/// A part is a path of keys in TOML (`tool.pytest`) and JSON (`scripts`), the name of an element in XML, the name of a
-/// section in INI (`tox.ini`, `setup.cfg`), the targets of `make` in a makefile, and in other files a word: all lines
-/// that contain it. A part may end with `*` in INI. `name` chooses the format by its ending.
+/// The parts of a file that exist in it, each with its content in one fixed form; `None` if the file cannot be parsed.
+/// A part is a path of keys in TOML (`tool.pytest`) and JSON (`scripts`), an element's name in XML, a section's name in
+/// INI (`tox.ini`, `setup.cfg`; may end with `*`), the targets of `make` in a makefile, and in other files a word: all
+/// lines that contain it. The format follows from the ending of `name`.
 pub fn parts_of(name: &str, content: &[u8], parts: &[String]) -> Option<Vec<(String, String)>> {
     let text = std::str::from_utf8(content).ok()?.trim_start_matches('\u{feff}');
     let is_makefile = name.rsplit('/').next().is_some_and(|name| name.to_lowercase().ends_with("makefile"));

@@ -100,7 +100,6 @@ impl fmt::Display for Answers {
 
 /// A row of the screen, taken apart.
 struct Parsed<'r> {
-    /// True for the highlighted row.
     marked: bool,
     /// The column of its text, behind frame and mark.
     column: usize,
@@ -128,8 +127,7 @@ fn parse(row: &str) -> Parsed<'_> {
     Parsed { marked, column, number, text }
 }
 
-/// The list around the last row with a mark. Everything below it is indented or framed: otherwise the list is only
-/// quoted.
+/// The list around the last row with a mark. Everything below it is indented or framed, or the list is only quoted.
 fn list(rows: &[&str]) -> Option<Answers> {
     let parsed: Vec<Parsed<'_>> = rows.iter().map(|row| parse(row)).collect();
     let mark = parsed.iter().rposition(|row| row.marked)?;

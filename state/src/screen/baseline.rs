@@ -64,10 +64,8 @@ fn bare(row: &str) -> &str {
     row.strip_prefix(['●', '•', '⏺', '✦']).map_or(row, str::trim_start)
 }
 
-/// The rows of `now` that are rows of `old`: the head that stands still and the block that moved. `None`
-/// where no written row lines up.
-///
-/// The screen may have more rows above than before (a capture with scrollback): then all of them are old.
+/// The rows of `now` that are rows of `old`: the head that stands still and the block that moved; `None` where no
+/// written row lines up. Rows above the old screen (a capture with scrollback) are old.
 fn aligned(old: &[&str], now: &[&str]) -> Option<Vec<Range<usize>>> {
     let run = |from: usize, at: usize| {
         old[from..]

@@ -1,13 +1,11 @@
 //! The prompt's echo on a screen, wherever the agent's screen wrapped, framed or cut it.
 //!
-//! Prompt and screen are compared by their *ink*: what is left without white space, frames and the marks of
-//! an input box. A match of the done pattern is echo when it lies in a whole copy of the prompt, or in rows
-//! that are prompt text from end to end and hold enough of it around the match (a part of the prompt: the
-//! rest scrolled off, or did not fit into the input box). A row that holds the marker alone is the agent's
-//! own, unless the rows around it go on as the prompt does.
-//!
-//! All of that is done twice: with all signs, and with letters and digits alone, because some agents show the prompt as
-//! rendered Markdown: bullets change their shape, emphasis and code lose their signs.
+//! Prompt and screen are compared by their *ink*: their characters without white space, frames and the marks of an
+//! input box. A match of the done pattern is echo when it lies in a whole copy of the prompt, or in rows that are
+//! prompt text from end to end and hold enough of it around the match (the rest scrolled off, or did not fit into the
+//! input box). A row that holds the marker alone is the agent's own, unless the rows around it go on as the prompt
+//! does. All of that is done twice: with all signs, and with letters and digits alone, because some agents show the
+//! prompt as rendered Markdown: bullets change their shape, emphasis and code lose their signs.
 
 use std::ops::Range;
 
@@ -40,7 +38,6 @@ pub(super) enum Detail {
 
 /// The characters of a text that count for a [`Detail`].
 pub(super) struct Ink {
-    /// The characters that remain.
     text: String,
     /// For each byte of `text`, the byte of the source; at the end the source's length.
     origin: Vec<usize>,
@@ -209,9 +206,8 @@ fn barriers(view: &str, ink: &Ink, core: &Range<usize>, before: usize, after: us
     start..end
 }
 
-/// The matches of `done` in `view` that are no echo of any of these prompts.
-///
-/// `scrolled`: the top of the view may be the rest of something that was longer.
+/// The matches of `done` in `view` that are no echo of any of these prompts. `scrolled`: the top of the view may be the
+/// rest of something that was longer.
 pub(super) fn outside(echoes: &[Echo], done: &Pattern, view: &str, scrolled: bool) -> Vec<Range<usize>> {
     let mut masked = view.to_owned();
     for detail in [Detail::Signs, Detail::Letters] {

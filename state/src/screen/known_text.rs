@@ -24,7 +24,6 @@ struct Text {
 }
 
 impl KnownText {
-    /// Notes a text that the agent is given.
     pub(super) fn note(&mut self, text: &str) {
         let text = Text { ink: ink(text), lines: text.lines().map(ink).collect() };
         if !text.ink.is_empty() && !self.texts.contains(&text) {
@@ -32,7 +31,6 @@ impl KnownText {
         }
     }
 
-    /// Notes the rows that stood on the screen before.
     pub(super) fn set_before(&mut self, rows: &[&str]) {
         self.before = rows.iter().map(|row| ink(row)).collect();
     }

@@ -19,30 +19,21 @@ static COMMON_PERMISSION: LazyLock<Vec<(Pattern, Blocked)>> =
 /// Those in use, by profile.
 static KNOWN: Mutex<Vec<(Profile, Weak<Markers>)>> = Mutex::new(Vec::new());
 
-/// The patterns to look for on the screens of one agent.
+/// The compiled patterns of one agent; the fields are explained at those of [`Profile`].
 #[derive(Debug)]
 pub(super) struct Markers {
-    /// Any of these means that the input box is there.
     pub ready: Vec<Pattern>,
-    /// The input box, its text in the group `input`.
     pub input: Vec<Pattern>,
-    /// A failed request above the input box, its text in the group `error`.
     pub error: Vec<Pattern>,
-    /// The agent hides its input box while it works.
     pub hides_input: bool,
-    /// How long a ready screen must stand before anything is typed.
     pub settle: Duration,
-    /// Any of these means that the agent is at work.
     pub working: Vec<Pattern>,
     startup: Vec<(Pattern, Blocked)>,
     permission: Vec<(Pattern, Blocked)>,
 }
 
 impl Markers {
-    /// The markers of a profile, shared with whoever else has them.
-    ///
-    /// # Errors
-    /// [`PatternError`] when one of them is not a valid pattern.
+    /// The markers of a profile, shared with whoever else has them; [`PatternError`] when one of them is not valid.
     pub(super) fn of(profile: &Profile) -> Result<Arc<Self>, PatternError> {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let same = known.iter().filter(|(other, _)| other == profile);

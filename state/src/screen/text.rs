@@ -13,11 +13,10 @@ const FINGERPRINT_ROWS: usize = 20;
 /// The most blanks that one cursor-forward becomes: wider than any terminal is not worth its memory.
 const MAX_FORWARD_COLUMNS: usize = 200;
 
-/// Removes escape sequences and control characters from what a terminal was sent.
-///
-/// A cursor-forward becomes blanks, since tmux writes the gaps between words so. A tab becomes one blank, a
-/// carriage return without a newline becomes a newline (the overwritten text stays readable). A sequence
-/// that is not complete at the end of its line swallows nothing: only its introducer goes.
+/// Removes escape sequences and control characters from what a terminal was sent. A cursor-forward becomes spaces,
+/// since tmux writes the gaps between words so. A tab becomes one space, a carriage return without a newline becomes a
+/// newline (the overwritten text stays readable). Of a sequence that is incomplete at the end of its line, only the
+/// introducer goes.
 pub fn strip(text: &str) -> String {
     plain(text).into_owned()
 }
@@ -118,8 +117,7 @@ fn keep(chars: &[char], start: usize, end: usize, out: &mut String) -> usize {
     end
 }
 
-/// One harmless line for a table or a message: escapes stripped, newlines and tabs become blanks, other
-/// control characters and those that reorder text vanish.
+/// One harmless line: escapes stripped, newlines and tabs as spaces, other control and reordering characters removed.
 pub fn printable(text: &str) -> String {
     let hidden = |c: char| {
         c.is_control()
@@ -132,8 +130,7 @@ pub fn printable(text: &str) -> String {
         .collect()
 }
 
-/// A row with its colors and other attributes: of its escapes only those of SGR stay (`ESC [ … m`), and each character
-/// is [`printable`].
+/// A row with its colors and attributes: only SGR escapes (`ESC [ … m`) stay, and each character is [`printable`].
 pub fn styled(row: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(row.len()), row);
     while let Some(at) = rest.find("\x1b[") {

@@ -187,7 +187,6 @@ impl Case<'_> {
         }
     }
 
-    /// Judges the promise in the agent's words.
     fn found(&self, said: &str, book: &Book) -> PromiseFound {
         let at =
             |promise: &Option<Promise>| promise.as_ref().and_then(|promise| said.find(&promise.marker()));

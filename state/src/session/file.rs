@@ -1,9 +1,8 @@
 //! The state file of a session loop: front matter and a body.
 //!
-//! People write such files by hand and edit them, so a file is kept as it was read: a rewrite touches the
-//! values that changed and nothing else, unknown keys stay where they are, and the body is bytes that nobody
-//! looks at. Front matter that cannot be understood is an error that says the line, never a guess. Used by
-//! `swarm hook` and `swarm session`. Deliberately absent: where the file lies and how it is written.
+//! People write and edit such files, so a file is kept as it was read: a rewrite touches the values that changed and
+//! nothing else, unknown keys stay where they are, and the body is kept as bytes. Front matter that cannot be
+//! understood is an error with its line, never a guess. Deliberately absent: where the file lies and how it is written.
 
 mod front;
 mod keys;
@@ -17,7 +16,6 @@ use keys::Key;
 /// A state file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFile {
-    /// The current state.
     state: SessionLoop,
     /// The state that its lines hold, without a body.
     read: SessionLoop,
@@ -36,10 +34,7 @@ impl SessionFile {
         Self { state, read, open: b"---\n".to_vec(), lines, close: b"---\n".to_vec() }
     }
 
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// When its front matter cannot be understood.
+    /// Reads a file; an error when its front matter cannot be understood.
     pub fn parse(bytes: &[u8]) -> Result<Self, FileError> {
         let front = front::split(bytes)?;
         let read = values::read(&front)?;

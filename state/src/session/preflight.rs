@@ -101,10 +101,7 @@ impl ProjectType {
     }
 }
 
-/// Checks a project.
-///
-/// # Errors
-/// All that is missing.
+/// Checks a project; the error is all that is missing.
 pub fn preflight(project: &Project<'_>) -> Result<Ready, Vec<Missing>> {
     let mut missing = Vec::new();
     let meta = Meta::read(project.meta).map_err(|what| missing.push(what)).ok();

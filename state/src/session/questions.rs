@@ -91,7 +91,6 @@ fn heading(line: &str) -> Option<(usize, &str)> {
     is_heading.then_some((level, title))
 }
 
-/// The text of a list's item.
 fn item(line: &str) -> Option<&str> {
     let line = line.trim();
     let digits = line.chars().take_while(char::is_ascii_digit).count();

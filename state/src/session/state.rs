@@ -31,13 +31,9 @@ pub const MIN_TOOL_CALLS: u64 = 1;
 pub struct SessionId(String);
 
 impl SessionId {
-    /// Maximum length, bytes.
     pub(crate) const MAX_BYTES: usize = 128;
 
-    /// Parses an id.
-    ///
-    /// # Errors
-    /// When the text cannot be part of a file name.
+    /// Parses an id; an error when the text cannot be part of a file name.
     pub fn new(id: &str) -> Result<Self, &'static str> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let is_ok =
@@ -130,8 +126,7 @@ pub struct SessionLoop {
     pub min_tool_calls: u64,
     /// The treatment of a completion promise without them.
     pub on_no_work: OnNoWork,
-    /// Stops in a row without a change in the tree that pause it; 0 for no such limit. A do-it file has no such
-    /// key: there [`super::DoItOptions::no_diff_limit`] says it.
+    /// Stops in a row without a change in the tree that pause it; 0 for none. Of a do-it loop: [`super::DoItOptions`].
     pub no_diff_limit: u32,
     /// The task or the contract, byte for byte.
     pub body: Vec<u8>,
@@ -204,7 +199,6 @@ impl SessionLoop {
         }
     }
 
-    /// True when the current turn is the last one.
     pub(crate) fn is_last_turn(&self) -> bool {
         self.max_iterations > 0 && self.iteration >= self.max_iterations
     }

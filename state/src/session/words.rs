@@ -1,13 +1,11 @@
 //! The words of a slash command, or of the one argument of `swarm session start`: a task and options.
 //!
-//! Slash commands hand over what was typed as one text. Options are read from it wherever they stand outside
-//! quotes, and what looks like one of ours but is not is refused: an option that silently becomes
-//! part of the task means a loop without the limit that was asked for. The task keeps every other character.
-//!
-//! The text is prose with options in it, so clap cannot parse it: clap would refuse `--verbose` in a task, or accept no
-//! option after it; it would lose the task's white space; it knows neither typographic quotes nor a quoted part that is
-//! text. A test of `swarm session start` compares the options here with those of the command line.
-//! Deliberately absent: flags of the shell's command line, and the defaults.
+//! Slash commands hand over what was typed as one text. Options are read from it wherever they stand outside quotes,
+//! and a word that is nearly one of ours is refused: an option that silently becomes part of the task means a loop
+//! without the requested limit. The task keeps every other character. clap cannot parse such prose: it would refuse
+//! `--verbose` in a task, or accept no option after it; it would lose the task's white space; it knows neither
+//! typographic quotes nor a quoted part that is text. A test of `swarm session start` compares the options here with
+//! those of the command line. Deliberately absent: flags of the shell's command line, and the defaults.
 
 mod options;
 mod tokens;
@@ -35,10 +33,8 @@ pub struct Words {
     pub contract: Option<String>,
 }
 
-/// Reads what follows `/ralph-loop` or `/ulw-loop`, or a task argument.
-///
-/// # Errors
-/// A bad value of one of our options, or a word that is nearly one of them.
+/// Reads what follows `/ralph-loop` or `/ulw-loop`, or a task argument. Refuses a bad value of one of our options, and
+/// a word that is nearly one of them.
 pub fn loop_words(text: &str) -> Result<Words, String> {
     let mut reader = WordsReader::new(text, &LOOP_OPTIONS);
     while let Some(token) = reader.left.next() {
@@ -51,10 +47,8 @@ pub fn loop_words(text: &str) -> Result<Words, String> {
     Ok(Words { task, ..reader.words })
 }
 
-/// Reads what follows `/do-it:ralph`: options and a bare number, which is the ceiling.
-///
-/// # Errors
-/// As [`loop_words`], and for any other word: a do-it loop takes no task.
+/// Reads what follows `/do-it:ralph`: options and a bare number, which is the ceiling. Refuses the same as
+/// [`loop_words`], and any other word: a do-it loop takes no task.
 pub fn do_it_words(text: &str) -> Result<Words, String> {
     let mut reader = WordsReader::new(text, &DO_IT_OPTIONS);
     while let Some(token) = reader.left.next() {

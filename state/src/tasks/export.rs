@@ -9,8 +9,7 @@ use super::list::{ReviewState, Story, TaskList, key};
 use crate::screen::printable;
 
 impl TaskList {
-    /// Markdown with a check box for each story. The import reads the same stories from it, except for the fields that
-    /// swarm does not have.
+    /// Markdown with a check box for each story. The import reads the same stories from it, except fields unknown here.
     pub fn to_markdown(&self) -> String {
         let project = one_line(self.text("project"));
         let mut text = format!("# {}\n", if project.is_empty() { "Tasks" } else { &project });

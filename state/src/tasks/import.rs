@@ -1,8 +1,6 @@
 //! Reads the task lists of other programs and adds their stories to a list.
 //!
-//! [`read`] detects the format and reads it: [`forms`] has the forms of JSON, [`plan`] has Markdown with check boxes.
-//! [`merge()`] adds the stories to a list. A story never replaces another one unless the caller permits it.
-//! Deliberately absent: reading and writing files.
+//! A story never replaces another one unless the caller permits it. Deliberately absent: reading and writing files.
 
 mod detect;
 mod forms;
@@ -16,9 +14,6 @@ pub use merge::{MergedList, merge};
 pub use stories::{DONE_NOTE, ImportFault, ImportFormat, ImportedStories};
 
 /// Reads the stories of another program. Without `format`, the text decides; `tag` selects a list of task-master.
-///
-/// # Errors
-/// The text is broken, or has another format.
 pub fn read(
     text: &str,
     format: Option<ImportFormat>,

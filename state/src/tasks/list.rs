@@ -101,12 +101,10 @@ pub(super) mod key {
 }
 
 impl TaskList {
-    /// A list that was read.
     pub(super) fn of(value: Map<String, Value>, stories: Vec<Story>) -> Self {
         Self { value, stories }
     }
 
-    /// The value of the file.
     pub(super) fn value(&self) -> &Map<String, Value> {
         &self.value
     }
@@ -170,12 +168,10 @@ impl TaskList {
         format!("{:#}\n", Value::Object(self.value.clone()))
     }
 
-    /// The value of a story as the file has it.
     pub(super) fn raw(&self, id: &str) -> Option<&Value> {
         self.value.get(key::STORIES)?.as_array()?.iter().find(|raw| has_id(raw, id))
     }
 
-    /// Changes a story's fields.
     pub(super) fn edit(&mut self, id: &str, change: impl FnOnce(&mut Map<String, Value>)) {
         let raw = self.value.get_mut(key::STORIES).and_then(Value::as_array_mut);
         let raw = raw.and_then(|stories| stories.iter_mut().find(|raw| has_id(raw, id)));
@@ -198,7 +194,6 @@ impl TaskList {
         });
     }
 
-    /// Appends a story of another list.
     pub(super) fn append_story(&mut self, id: &str, other: &Self) {
         let (Some(raw), Some(story)) = (other.raw(id), other.story(id)) else { return };
         let Some(list) = self.value.get_mut(key::STORIES).and_then(Value::as_array_mut) else { return };

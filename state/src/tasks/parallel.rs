@@ -54,9 +54,8 @@ pub enum ParallelStep {
     Stuck(Vec<String>),
 }
 
-/// Chooses the next action. `list` is the list of the integration branch; `children` has the workers by story.
-///
-/// A merge comes first, so that new stories start from the newest state of the integration branch.
+/// Chooses the next action. `list` is the list of the integration branch; `children` has the workers by story. A merge
+/// comes first, so that new stories start from the newest state of the integration branch.
 pub fn next_step(
     list: &TaskList,
     children: &BTreeMap<String, ChildState>,

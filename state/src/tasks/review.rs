@@ -137,7 +137,6 @@ fn implement(old: ReviewState, story: &Story) -> Option<String> {
     Some(illegal(IterationMode::Implement, &story.id, &changed_field(old, new)))
 }
 
-/// The message about a change that the mode does not permit.
 fn illegal(mode: IterationMode, id: &str, details: &str) -> String {
     match mode {
         IterationMode::Implement => format!(

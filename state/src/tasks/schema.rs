@@ -77,7 +77,6 @@ impl fmt::Display for StoryLabel {
 }
 
 impl TasksFault {
-    /// The fault of a text that is not JSON.
     pub(super) fn syntax(error: &serde_json::Error, line: usize) -> Self {
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or_default().to_owned();
@@ -96,20 +95,14 @@ impl TasksFault {
 }
 
 impl TaskList {
-    /// Reads a valid list.
-    ///
-    /// # Errors
-    /// The first fault, in the order of the file.
+    /// Reads a valid list; the error is the first fault in the order of the file.
     pub fn parse(text: &str) -> Result<Self, TasksFault> {
         let (list, fault) = parse_leniently(text)?;
         fault.map_or(Ok(list), Err)
     }
 }
 
-/// Reads a list whose stories may have faults. Returns the first of them too.
-///
-/// # Errors
-/// A fault that is not in a story's fields.
+/// Reads a list whose stories may have faults, and returns the first of these too. A fault elsewhere is an error.
 pub(super) fn parse_leniently(text: &str) -> Result<(TaskList, Option<TasksFault>), TasksFault> {
     let (list, mut faults) = read(text)?;
     let whole = faults.iter().position(|fault| fault.story().is_none());
@@ -119,10 +112,7 @@ pub(super) fn parse_leniently(text: &str) -> Result<(TaskList, Option<TasksFault
     }
 }
 
-/// Reads what can be read of a list, and returns all its faults in the order of the file.
-///
-/// # Errors
-/// The text is not a JSON object.
+/// Reads as much of a list as possible, with all its faults in the order of the file. Fails if it is not a JSON object.
 pub(super) fn read(text: &str) -> Result<(TaskList, Vec<TasksFault>), TasksFault> {
     // Some editors write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

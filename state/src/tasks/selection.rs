@@ -115,7 +115,6 @@ impl TaskList {
         format!("no story can be worked on: {}", faults.join("; "))
     }
 
-    /// The places of the stories, by their ids.
     pub(super) fn places(&self) -> BTreeMap<&str, usize> {
         self.stories().iter().enumerate().map(|(place, story)| (story.id.as_str(), place)).collect()
     }
@@ -155,8 +154,7 @@ impl TaskList {
     }
 }
 
-/// A cycle in a graph, with its first node repeated at the end; empty if there is none. Without recursion, since a list
-/// may have thousands of stories in a row.
+/// A cycle in a graph, its first node repeated at the end, or empty. Not recursive: chains may have thousands of nodes.
 fn cycle(needs: &[Vec<usize>]) -> Vec<usize> {
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {

@@ -67,8 +67,7 @@ fn value_at<'a>(text: &'a str, values: &'a TemplateValues<'_>) -> Option<(&'a st
     Some((value_of(name)?, after))
 }
 
-/// The first prompt of an agent that plans. `has_prd` is true if `prd.md` has requirements; `dir` is the directory of
-/// the list.
+/// The first prompt of an agent that plans. `has_prd`: `prd.md` has requirements; `dir` is the directory of the list.
 pub fn plan_prompt(has_prd: bool, dir: &str) -> String {
     let text = PLAN_SKILL.splitn(3, "---\n").nth(2).unwrap_or(PLAN_SKILL).trim_start();
     let mode = match has_prd {

@@ -19,15 +19,11 @@ pub(super) enum Bug {
     ForgetsDoom,
     /// Waits for ever when a doomed spawn fails.
     SwallowsSpawnFailed,
-    /// Never writes itself down.
     ForgetsPersist,
     /// Spawns, then writes.
     SpawnsFirst,
-    /// Spawns twice.
     SpawnsTwice,
-    /// Starts an agent again that is found alive.
     RespawnsAdopted,
-    /// Counts an unknown exit as a success.
     UnknownIsSuccess,
     /// Takes silence without any output for the end of a turn.
     SilenceIsSuccess,
@@ -35,9 +31,7 @@ pub(super) enum Bug {
     UndeliveredIsSuccess,
     /// Ends an agent that asks a question, as if it were silent.
     EndsWhileAsked,
-    /// Ends well though every iteration failed.
     ForgetsThatAllFailed,
-    /// Ignores a pause.
     IgnoresPause,
     /// Ends a silent agent of a paused loop.
     EndsWhilePaused,
@@ -47,11 +41,8 @@ pub(super) enum Bug {
     CountsTwice,
     /// Backs off without a deadline.
     BacksOffForEver,
-    /// Never uses force.
     NeverForces,
-    /// Keeps a deadline that has passed.
     StaleTimer,
-    /// Does not ask for a verdict.
     ForgetsJudge,
     /// Asks again and again whether the agent computes.
     ProbesAlways,
@@ -59,7 +50,6 @@ pub(super) enum Bug {
     ForgetsFailures,
     /// Starts a worker again whose command ended well and was to run once.
     RestartsSuccess,
-    /// Starts a worker again at once.
     ForgetsBackoff,
     /// Lets a kill pass while it waits to start again.
     OutlivesKill,
@@ -67,11 +57,8 @@ pub(super) enum Bug {
     ForgetsRun,
     /// Takes a pattern that matched for the whole of a loop that has other gates.
     BelievesThePattern,
-    /// Takes an outage for a failure of the agent.
     OutageIsFailure,
-    /// Does not count money.
     ForgetsCost,
-    /// Ignores that a person holds it.
     IgnoresHold,
 }
 

@@ -21,7 +21,6 @@ struct Plan {
     /// Milliseconds of work once it has its prompt; `None`: it goes silent and never ends by itself.
     work: Option<u64>,
     exit: Exit,
-    /// Prints while it works.
     chatty: bool,
     computing: bool,
     ignores_term: bool,
@@ -81,7 +80,6 @@ struct Agent {
     pane: bool,
     /// The exit that its wrapper recorded.
     exit: Option<Exit>,
-    /// When that was.
     died: u64,
 }
 
@@ -132,7 +130,6 @@ struct World {
     dice: Dice,
     faults: Faults,
     now: u64,
-    /// When this boot was.
     boot: u64,
     machine: Machine,
     saved: Worker,

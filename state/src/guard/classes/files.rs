@@ -52,7 +52,6 @@ fn written<'a>(scene: &Scene<'a>) -> Vec<&'a str> {
     words
 }
 
-/// Whether a command writes or deletes a file of this group.
 pub(super) fn writes(scene: &Scene<'_>, group: Protected) -> bool {
     let patch = scene.command.input.as_deref().filter(|_| scene.program() == "apply_patch");
     let patched = patch.map(patched_files).unwrap_or_default();

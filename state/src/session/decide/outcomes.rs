@@ -84,12 +84,10 @@ impl Case<'_> {
         self.ended(book, found, SessionStatus::Paused, why, After::Write(Box::new(state)))
     }
 
-    /// The end of the loop.
     fn removed(&self, book: Book, found: PromiseFound, status: SessionStatus, why: String) -> StopOutcome {
         self.ended(book, found, status, why, After::Remove)
     }
 
-    /// The end of the loop, or of its turn.
     fn ended(
         &self,
         book: Book,

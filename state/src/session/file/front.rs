@@ -54,7 +54,6 @@ impl Line {
 pub(super) struct Front<'a> {
     pub(super) open: &'a [u8],
     pub(super) lines: Vec<Line>,
-    /// The values of the known keys.
     pub(super) values: Vec<Value>,
     pub(super) close: &'a [u8],
     pub(super) body: &'a [u8],
@@ -63,20 +62,17 @@ pub(super) struct Front<'a> {
 /// The value of a known key.
 pub(super) struct Value {
     pub(super) key: Key,
-    /// The line's number.
     pub(super) line: usize,
     /// Without its quotes.
     pub(super) text: String,
 }
 
 impl Front<'_> {
-    /// The number of the line that closes the front matter.
     pub(super) fn closing_line(&self) -> usize {
         self.lines.len() + 2
     }
 }
 
-/// Takes a file apart.
 pub(super) fn split(bytes: &[u8]) -> Result<Front<'_>, FileError> {
     let error = |line, what: &str| FileError { line, what: what.to_owned() };
     let (open, mut rest) = first_line(bytes);

@@ -3,7 +3,6 @@
 use super::tokens::Token;
 use crate::words::excerpt;
 
-/// An option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     MaxIterations,
@@ -57,17 +56,14 @@ impl Name {
         }
     }
 
-    /// The option as it is typed.
     pub(super) fn word(self) -> &'static str {
         self.row().0
     }
 
-    /// Whether a value belongs to it.
     pub(super) fn has_value(self) -> bool {
         !self.row().1.is_empty()
     }
 
-    /// An error of this option.
     pub(super) fn error(self, what: &str) -> String {
         let (word, form) = self.row();
         format!("{word}{form}: {what}")

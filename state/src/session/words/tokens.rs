@@ -37,7 +37,6 @@ impl Token<'_> {
     }
 }
 
-/// The words of a text.
 pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut at = 0;

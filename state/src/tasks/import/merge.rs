@@ -23,12 +23,9 @@ pub struct MergedList {
     pub checks: usize,
 }
 
-/// Adds stories to the list of a file. New ones come last; with `replace`, one with a known id replaces the story.
-/// A story without an id has that of the story with the same title, or the next free one. The blank story of a new
-/// list is left out.
-///
-/// # Errors
-/// The list has an id already, or the result would not be valid.
+/// Adds stories to the list of a file. New ones come last; with `replace`, one with a known id replaces the story. A
+/// story without an id has that of the story with the same title, or the next free one. The blank story of a new list
+/// is left out. Refuses an id that the list has already, and a result that would not be valid.
 pub fn merge(target: &str, imported: ImportedStories, replace: bool) -> Result<MergedList, ImportFault> {
     let list = target_list(target)?;
     let faults_before = list.dependency_faults();
@@ -78,7 +75,6 @@ pub fn merge(target: &str, imported: ImportedStories, replace: bool) -> Result<M
     Ok(MergedList { list, added, replaced, derived, checks })
 }
 
-/// Reads the list that receives the stories.
 fn target_list(text: &str) -> Result<TaskList, ImportFault> {
     TaskList::parse(text).or_else(|fault| {
         let without_blank = || {

@@ -11,7 +11,6 @@ use super::markdown::{bullet, check_box, code_block_end, field_of, indentation, 
 use super::plan_story::{PlanItem, PlanStory, block, is_strong_id, split_id};
 use super::stories::{ImportFormat, ImportedStories};
 
-/// Reads a plan.
 pub(super) fn read(text: &str) -> ImportedStories {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     let mut plan = PlanReader::default();
@@ -40,7 +39,6 @@ fn unescaped(line: &str) -> String {
     }
 }
 
-/// The plan as far as it is read.
 #[derive(Default)]
 struct PlanReader {
     project: String,

@@ -61,7 +61,6 @@ impl ImportFault {
         Self::new("it has no stories", None)
     }
 
-    /// No format fits.
     pub(super) fn unknown_format() -> Self {
         Self::new(
             "its format is unknown: it is neither a known form of JSON nor Markdown with check boxes (- [ ] …) or headings such as ### US-001: Title",
@@ -105,7 +104,6 @@ pub(in crate::tasks) struct ForeignStory {
 }
 
 impl ForeignStory {
-    /// Adds a line to the notes.
     pub(super) fn note(&mut self, line: &str) {
         if !line.is_empty() {
             let lines = [self.notes.trim(), line];
