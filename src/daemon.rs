@@ -83,10 +83,8 @@ pub struct RunOptions {
     pub until_eof: bool,
 }
 
-/// Runs the daemon until a signal or a request ends it.
-///
-/// # Errors
-/// When another daemon holds the directory, or the directory or the socket cannot be used.
+/// Runs the daemon until a signal or a request ends it. Fails when another daemon holds the directory, or the directory
+/// or the socket cannot be used.
 pub fn run(options: RunOptions) -> Result<()> {
     let outcome = start(options);
     if let (Err(error), true) = (&outcome, options.ready_on_stdout) {

@@ -7,8 +7,7 @@
 //! exception: git removes a worktree with submodules only with `--force`. Right before that, swarm checks everything
 //! in the worktree, its submodules included.
 //!
-//! [`merge`] also merges and commits, but only in worktrees that swarm made for `--jobs`, and undoes there the merges
-//! that it began.
+//! [`merge`] also merges, commits, and undoes its merges, but only in worktrees that swarm made for `--jobs`.
 //!
 //! A function that changes something fails with git's message. One that answers a question fails only if git cannot be
 //! run, and else answers no, none or nothing where git refuses, if its documentation does not say otherwise.
@@ -239,9 +238,7 @@ async fn allowed_losses(repo: &Repo, wt: &Worktree, permission: Permission) -> R
 }
 
 /// Refuses a worktree in which data would be lost, as [`remove_worktree`] does. A missing directory holds nothing.
-///
-/// # Errors
-/// [`RemoveError::Refused`] if data would be lost; other errors if git fails.
+/// Fails with [`RemoveError::Refused`] if data would be lost, and with other errors if git fails.
 pub(crate) async fn refuse_losses(wt: &Worktree, permission: Permission) -> Result<(), RemoveError> {
     if !wt.path.exists() {
         return Ok(());

@@ -1,5 +1,4 @@
-//! Verified loops: the baseline before the first iteration, and the contract, the verdict and the ledger entry of
-//! each.
+//! Verified loops: the baseline, and the contract, the verdict and the ledger entry of each iteration.
 //!
 //! The daemon's runs and the library's loop ([`crate::ralph`]) both use it, so they judge alike. The data that a
 //! verdict is based on is in the loop's own folder, outside the agent's tree: the baseline with its hashes, and for

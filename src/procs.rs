@@ -134,8 +134,7 @@ fn is_dead(stat: &Stat) -> bool {
 
 /// Sends a signal to all processes below `root`, not to `root` itself, and returns those that received it. Never
 /// signals pid 1, this process, or a process that reused a pid. Repeats a few times for processes that are started
-/// meanwhile. Only SIGKILL goes to those: for other signals, a process started after the request is how an agent
-/// cleans up.
+/// meanwhile. Only SIGKILL goes to those: after other signals, agents clean up with new processes.
 pub fn signal_tree(root: i32, signal: Signal) -> Vec<Proc> {
     if root <= 1 {
         return Vec::new();
@@ -186,10 +185,7 @@ pub fn holds_terminals(pid: i32) -> Option<bool> {
     Some(holds)
 }
 
-/// Whether a program can be executed: false on a file system that is mounted `noexec`.
-///
-/// # Errors
-/// The reason why it cannot.
+/// Fails with the reason if a program cannot be executed, as on a file system that is mounted `noexec`.
 pub fn can_execute(path: &std::path::Path) -> std::io::Result<()> {
     nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).map_err(std::io::Error::from)
 }
@@ -222,8 +218,7 @@ pub fn all() -> Vec<Proc> {
     other_pids().filter_map(live).map(Into::into).collect()
 }
 
-/// The processes whose current directory is below `dir` and whose initial environment has all these lines
-/// (`SWARM_NAME=value`).
+/// The processes in `dir` or below whose initial environment has all these lines (`SWARM_NAME=value`).
 pub fn marked_in(dir: &std::path::Path, marks: &[Vec<u8>]) -> Vec<Proc> {
     let is_marked = |pid: &i32| {
         let lines = swarm_variables(*pid);
@@ -283,8 +278,7 @@ pub fn terminal(pid: i32) -> Option<Terminal> {
 /// The input state of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {
-    /// The terminal is in line mode, as for a shell script. It then accepts every typed line, whether or not the
-    /// program reads it.
+    /// The terminal is in line mode, as for a shell script. It accepts every typed line, even if nothing reads it.
     pub cooked: bool,
     /// Unread bytes: of complete lines if `cooked`, otherwise of everything typed.
     pub unread: u64,
@@ -295,8 +289,7 @@ pub fn tty_is_cooked(pid: i32) -> bool {
     terminal(pid).is_some_and(|terminal| terminal.cooked)
 }
 
-/// Whether a process below `root` sleeps where a terminal read sleeps. This is only a hint, because other reads sleep
-/// there too.
+/// Whether a process below `root` sleeps where a terminal read sleeps. Only a hint: other reads sleep there too.
 pub fn seems_to_read(root: i32) -> bool {
     let place = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
     tree(root).iter().any(|proc| matches!(place(proc.pid).as_str(), "wait_woken" | "n_tty_read"))

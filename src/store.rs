@@ -9,8 +9,7 @@
 //! * Directories are 0700, files 0600.
 //!
 //! All calls block. They fail when the system refuses, when the name is reserved (Conflict), and when another daemon
-//! owns the directory; files are small, and logs are read from their end. There is no
-//! cache: the disk is the truth.
+//! owns the directory. Files are small, and logs are read from their end. Nothing is cached: the disk is the truth.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -75,11 +74,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the directory, makes missing subdirectories and removes the temporary files of unfinished writes. Hold
-    /// the [`DaemonLock`].
-    ///
-    /// # Errors
-    /// When a directory cannot be made, or belongs to another user.
+    /// Opens the directory, makes missing subdirectories and removes the temporary files of unfinished writes. Hold the
+    /// [`DaemonLock`]. Fails when a directory cannot be made, or belongs to another user.
     pub fn open(paths: Paths) -> Result<Self> {
         private_dir(paths.root())?;
         let (key, is_new) = signing::key(&paths)?;
@@ -93,10 +89,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Makes the directories and the key that are missing below the root. Hold the [`DaemonLock`].
-    ///
-    /// # Errors
-    /// When one cannot be made, or belongs to another user.
+    /// Makes the directories and the key that are missing below the root. Hold the [`DaemonLock`]. Fails when one
+    /// cannot be made, or belongs to another user.
     pub fn remake(&self) -> Result<()> {
         self.dirs().iter().try_for_each(|dir| private_dir(dir))?;
         let path = self.paths.signing_key();
@@ -139,8 +133,7 @@ impl Store {
         self.reserved.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
     }
 
-    /// Returns the problems that writes found since the last call, such as a file that a person broke between the
-    /// daemon's read and its write.
+    /// Returns the problems that writes found since the last call, such as a file that a person broke meanwhile.
     pub fn take_problems(&self) -> Vec<Problem> {
         std::mem::take(&mut *self.noted.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -2,21 +2,17 @@
 //!
 //! The daemon holds one [`Tmux`] for each socket. It starts swarm's own server, makes windows, lists and captures
 //! panes, pastes prompts and sends keys. The frequent requests (list, capture) go through one control client
-//! ([`control`]). Rare commands, and all commands while that client does not work, go through plain processes
-//! ([`plain`]). Reading order: [`types`], [`handle`], [`server`] (start, health), [`empty`] (a server that cannot
-//! exit), [`window`] (make, close, resize), [`look`] (list, capture), [`input`] (paste, keys), [`attach`], and the pure
-//! parts [`parser`], [`quote`], [`rows`], [`watch`].
+//! ([`control`]). Rare ones, and all while that client does not work, go through plain processes ([`plain`]).
 //!
 //! Every part keeps these rules: panes and windows are addressed by tmux's own ids, sessions as `=name`; commands are
 //! argv, never a shell line; each command uses our socket and our configuration; each wait has a timeout. A function
 //! that asks tmux fails when the server is gone, does not answer or refuses. Two commands are never sent because they
-//! can end a tmux server: a paste into a dead pane, and a global `window-size manual`. Nothing here knows about
-//! workers or searches for servers or processes by name.
+//! can end a tmux server: a paste into a dead pane, and a global `window-size manual`. Nothing here knows about workers
+//! or searches for servers or processes by name.
 //!
-//! `tmux_interface` builds `set-option`, `has-session`, `new-session`, `kill-window`, `kill-server` and
-//! `resize-window`. The other commands are lists of words ([`plain::Words`]). `list-panes`, `capture-pane`,
-//! `show-buffer` and their formats are also sent as lines of control mode, for which the crate has no form.
-//! `new-window` has an argv after `--`. `if-shell` and `set-hook` contain other commands, which [`quote`] quotes.
+//! `tmux_interface` builds the commands for which it has a form. The others are lists of words ([`plain::Words`]):
+//! those that are also sent as lines of control mode (`list-panes`, `capture-pane`, `show-buffer`), `new-window` with
+//! an argv after `--`, and `if-shell` and `set-hook`, which contain other commands that [`quote`] quotes.
 
 mod attach;
 mod config;

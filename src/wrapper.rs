@@ -54,8 +54,7 @@ const HUP_GRACE: Duration = Duration::from_secs(3);
 /// How often to look at the tree while it ends.
 const LEFTOVER_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Runs the agent of `dir` to its end and returns the exit status: the agent's own, 128 + signal, or 127 if it could
-/// not be started.
+/// Runs the agent of `dir` to its end. Returns its exit status, 128 + signal, or 127 if it could not be started.
 pub fn main(dir: &Path) -> u8 {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -232,8 +231,7 @@ impl Tree {
         self.end(Signal::SIGKILL, LEFTOVER_GRACE).await;
     }
 
-    /// Sends a signal to the whole tree, waits at most `grace` until it is empty, and returns the processes that
-    /// received it.
+    /// Sends a signal to the whole tree, waits at most `grace` until it is empty, and returns the signaled processes.
     async fn end(&mut self, signal: Signal, grace: Duration) -> Vec<procs::Proc> {
         let me = Pid::this().as_raw();
         self.reap();

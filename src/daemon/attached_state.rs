@@ -18,7 +18,6 @@ const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Replaces [`RELEASE_DELAY`] in tests, in milliseconds.
 const RELEASE_DELAY_VARIABLE: &str = "SWARM_RELEASE_DELAY_MS";
 
-/// The clients of all servers, as they were listed last.
 pub(crate) struct Attached {
     servers: HashMap<Option<String>, AttachedServer>,
     /// How long a hold by typing lasts after the person has left.
@@ -40,7 +39,6 @@ pub(crate) struct AttachedServer {
 }
 
 impl Attached {
-    /// `since`: the second in which the daemon started.
     pub(crate) fn new(since: i64) -> Self {
         let set = std::env::var(RELEASE_DELAY_VARIABLE).ok().and_then(|text| text.parse().ok());
         let release_delay = set.map_or(RELEASE_DELAY, Duration::from_millis);

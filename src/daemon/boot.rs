@@ -81,7 +81,6 @@ impl Supervisor {
         }
     }
 
-    /// Lists the panes of a server as soon as it answers.
     fn look_later(&mut self, socket: &Option<String>, look: Look) {
         let (tmux, inbox, socket) = (self.tmux(socket), self.inbox.clone(), socket.clone());
         tokio::spawn(async move {
@@ -90,7 +89,6 @@ impl Supervisor {
         });
     }
 
-    /// Whether a worker of this server is not reconciled yet.
     fn is_waiting_for(&self, socket: &Option<String>) -> bool {
         self.slots.values().any(|slot| !slot.reconciled && slot.spec.tmux_socket == *socket)
     }
@@ -234,8 +232,7 @@ impl Supervisor {
         }
     }
 
-    /// Resumes a loop that the last shutdown paused, or whose tmux server went away while no daemon ran, if the
-    /// settings request it.
+    /// If the settings request it, resumes a loop that the last shutdown paused or that lost its tmux server since.
     pub(crate) fn resume_after_shutdown(&mut self, name: &WorkerName, was_lost: bool) {
         let may_resume =
             |slot: &&Slot| self.resumes_after_shutdown && slot.reconciled && !slot.resume_when_over;

@@ -8,14 +8,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-/// The kind of work on a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BusyKind {
-    /// The worker is started again.
     Respawn,
-    /// Its worktree is removed after a kill.
     RemoveWorktree,
-    /// Its files and its name are deleted.
     Clean,
 }
 
@@ -30,7 +26,6 @@ impl BusyKind {
     }
 }
 
-/// Work under way; it ends when the last reference is dropped.
 #[derive(Debug)]
 pub(crate) struct Busy {
     kind: BusyKind,
@@ -44,7 +39,6 @@ impl Busy {
     }
 }
 
-/// All work under way on one worker.
 #[derive(Default)]
 pub(crate) struct BusyList(Vec<Weak<Busy>>);
 
@@ -57,7 +51,6 @@ impl BusyList {
         busy
     }
 
-    /// The work that is under way, if any.
     pub(crate) fn current(&self) -> Option<BusyKind> {
         self.0.iter().find_map(|busy| busy.upgrade().map(|busy| busy.kind))
     }

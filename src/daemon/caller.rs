@@ -68,8 +68,7 @@ fn is_from_own_tmux(line: &[i32], socket: &std::path::Path) -> bool {
     below.is_some_and(|pane| pane.is_none_or(|pid| !wrapper::is_pane(*pid)))
 }
 
-/// The workers that a caller belongs to, nearest first, and the workers that spawned them. Contains `*` if the caller
-/// could be any worker.
+/// The workers that a caller belongs to, nearest first, and their spawners; `*` if it could be any worker.
 pub(crate) fn workers_of(peer: Option<i32>, store: &Store) -> Vec<String> {
     let Some(peer) = peer else { return vec![] };
     let line = [&[peer][..], &procs::ancestors(peer)].concat();

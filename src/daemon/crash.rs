@@ -1,5 +1,4 @@
-//! Crash points for tests: places where the daemon can kill itself, so that tests can check what a crash leaves
-//! behind.
+//! Crash points: places where the daemon can kill itself, so that tests can check what a crash leaves behind.
 //!
 //! With `SWARM_CRASH_AT=WORD:N` in its environment, the daemon sends itself SIGKILL when it reaches the point WORD
 //! for the Nth time; `any` stands for all points. With `SWARM_CRASH_COUNT=FILE` it appends the word of each point

@@ -21,10 +21,8 @@ pub(crate) struct DirectoryWatch {
 
 #[cfg(target_os = "linux")]
 impl DirectoryWatch {
-    /// Sends an input to the supervisor whenever the lock file changes or something is removed.
-    ///
-    /// # Errors
-    /// When no watch can be added, most likely because the limit is reached.
+    /// Sends an input to the supervisor whenever the lock file changes or something is removed. Fails when no watch can
+    /// be added, most likely because the limit is reached.
     pub(crate) fn start(paths: &Paths, inbox: &mpsc::UnboundedSender<Input>) -> std::io::Result<Self> {
         use nix::errno::Errno;
         use nix::sys::inotify::{AddWatchFlags as On, InitFlags, Inotify};

@@ -62,7 +62,6 @@ impl Supervisor {
     }
 }
 
-/// The event of a worker whose run was found like this.
 pub(crate) fn finding(engine: &Worker, seen: RunEvidence) -> Option<Event> {
     match engine.phase() {
         // Saved, but never started.

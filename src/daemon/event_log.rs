@@ -3,8 +3,7 @@
 //! Each file starts with a header; the other lines are notices as subscribers get them, and marks where notices are
 //! missing. A line is written before subscribers get the notice. It is not synced: a killed daemon loses nothing, a
 //! power cut loses the last seconds. While the disk refuses lines, they wait in memory, and an empty file tells the
-//! next daemon that they are missing. The stream of notices is in [`super::notices`], the files are in
-//! [`crate::store`].
+//! next daemon that they are missing. Not here: the stream ([`super::notices`]) and the files ([`crate::store`]).
 
 use std::sync::Arc;
 
@@ -105,10 +104,8 @@ fn readable(text: &str) -> Result<(), String> {
     }
 }
 
-/// Writes the log.
 pub(crate) struct EventLog {
     store: Arc<Store>,
-    /// Lines that are not written yet.
     pending: String,
     /// Lines before them were dropped.
     dropped: bool,

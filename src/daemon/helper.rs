@@ -1,5 +1,4 @@
-//! Keeps a copy of swarm's executable, from which helpers start: the wrapper in a pane, the recorder, the agents'
-//! hooks.
+//! Keeps a copy of swarm's executable, from which helpers start: wrapper, recorder, and agents' hooks.
 //!
 //! A helper may start long after the daemon. By then the installed executable may be gone or have a newer version,
 //! for example when a package manager installs each version into a folder of its own and removes the old one. So each
@@ -21,7 +20,6 @@ use crate::procs;
 /// How much of two executables is read at once to compare them.
 const COMPARED_BYTES: usize = 256 << 10;
 
-/// The daemon's own program, and where helpers start it.
 #[derive(Debug)]
 pub(crate) struct Helper {
     /// Its path when the daemon started.
@@ -31,10 +29,7 @@ pub(crate) struct Helper {
 }
 
 impl Helper {
-    /// Puts the program of this process into its place.
-    ///
-    /// # Errors
-    /// When the system does not say which program this is.
+    /// Puts the program of this process into its place. Fails when the system does not report which program this is.
     pub(crate) fn new(paths: &Paths) -> Result<Self> {
         let installed = installed().map_err(|e| Error::system("cannot find this program", e))?;
         let helper = Self { installed, placed: paths.helper() };

@@ -17,7 +17,6 @@ const MAX_LOG_TAIL_BYTES: u64 = 1 << 20;
 const UNIQUE_LINES: [&str; 5] = ["[START]", "[END]", "[FAIL]", "[TIMEOUT]", "[DONE]"];
 
 impl Supervisor {
-    /// Writes a notice to the loop's log.
     pub(crate) fn log_entry(&mut self, name: &WorkerName, entry: &Entry) {
         for line in entry.log_lines() {
             let Some(slot) = self.slots.get_mut(name).filter(|s| s.spec.ralph.is_some()) else { return };

@@ -80,7 +80,6 @@ impl Supervisor {
         reply.answer(outcome.map(|()| Forgotten { worktree_kept, ..Forgotten::default() }));
     }
 
-    /// Takes over a loop of the predecessor, and resumes it.
     pub(crate) fn finish_legacy_resume(
         &mut self,
         name: &WorkerName,
@@ -101,7 +100,6 @@ impl Supervisor {
     }
 }
 
-/// Refuses to change a worker of the predecessor.
 pub(crate) fn refuse_legacy(slot: &Slot) -> Result<()> {
     if slot.origin.legacy.is_none() {
         return Ok(());

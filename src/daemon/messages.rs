@@ -72,8 +72,7 @@ pub(crate) enum Input {
     Cleaned(Box<PendingClean>),
     /// The worktree of a worker that failed to start is gone, or could not be removed.
     Discarded(Box<PendingDiscard>),
-    /// The check whether a loop of the predecessor still runs has ended; an error explains why it cannot be taken
-    /// over.
+    /// The check whether a predecessor's loop still runs has ended; an error explains why it cannot be taken over.
     TakeOver { name: WorkerName, peer: Option<i32>, outcome: Result<()>, reply: Reply },
     /// The check whether a worker of the predecessor still runs has ended; an error explains why it stays listed.
     Dismiss { name: WorkerName, outcome: Result<()>, reply: Reply },
@@ -98,25 +97,20 @@ pub(crate) struct ServerClients {
 
 /// An action for when a worker has stopped.
 pub(crate) enum AfterStop {
-    /// Answer a kill.
     Killed(KillParams, Reply),
     /// Spawn its successor (`--replace`).
     Replace(Box<SpawnParams>, Reply),
-    /// Continue its respawn.
     Respawn(Box<PendingRespawn>),
 }
 
 /// The client that waits for a new worker's first run.
 pub(crate) struct PendingSpawn {
-    /// The answer to the client's request.
     pub(crate) reply: Reply,
-    /// Answer only when the agent is ready.
     pub(crate) until_ready: bool,
     /// The notice to follow from.
     pub(crate) seq: u64,
     /// The worker existed before: it stays even if this run fails to start.
     pub(crate) respawned: bool,
-    /// Warnings for the user, in addition to the answer.
     pub(crate) warnings: Vec<String>,
     /// The id that the client gave to the request.
     pub(crate) request: Option<String>,
@@ -124,7 +118,6 @@ pub(crate) struct PendingSpawn {
     pub(crate) lacks_sandbox: bool,
 }
 
-/// Input that a person sends to an agent.
 pub(crate) enum AgentInput {
     Text(SendParams),
     /// Ctrl-D.
@@ -222,24 +215,20 @@ pub(crate) struct SpawnJob {
     pub(crate) reader: SharedReader,
 }
 
-/// A run that has ended.
 pub(crate) struct EndedRun {
     pub(crate) run: Run,
     pub(crate) exit: Exit,
-    /// The evidence that was collected while it ran.
     pub(crate) evidence: Evidence,
     /// Why the iteration ended; the driver replaces it where it knows more.
     pub(crate) end: Option<Ended>,
     /// Which iteration it was; `None` for a plain worker.
     pub(crate) iteration: Option<IterationInfo>,
-    /// Its pane, where there still is one.
     pub(crate) pane: Option<Pane>,
     pub(crate) cwd: PathBuf,
 }
 
 #[derive(Debug)]
 pub(crate) enum PromptOutcome {
-    /// The agent has it.
     Accepted,
     /// A dialog, or something unknown, replaced the input box. No key was pressed in it.
     Blocked(Option<Blocked>),
@@ -256,7 +245,6 @@ pub(crate) struct LookTarget {
     pub(crate) anyhow: bool,
 }
 
-/// The result of a look at one worker.
 pub(crate) struct PaneLook {
     pub(crate) pane: Pane,
     pub(crate) event: Event,
@@ -284,7 +272,6 @@ pub(crate) enum Look {
     Later,
 }
 
-/// The panes that were found on one tmux server.
 pub(crate) struct ServerPanes {
     pub(crate) rows: Vec<PaneRow>,
     pub(crate) server: Option<i32>,
@@ -292,29 +279,23 @@ pub(crate) struct ServerPanes {
     pub(crate) silent: bool,
 }
 
-/// A respawn that is under way.
 pub(crate) struct PendingRespawn {
     pub(crate) name: WorkerName,
     pub(crate) clean_first: bool,
     pub(crate) permission: Permission,
     pub(crate) reply: Reply,
     pub(crate) warnings: Vec<String>,
-    /// The id that the client gave to the request.
     pub(crate) request: Option<String>,
-    /// Refuses other work until the respawn has ended.
     pub(crate) busy: Arc<Busy>,
 }
 
 /// A worker that is being deleted. Only its record is left, or something could not be removed.
 pub(crate) struct PendingClean {
     pub(crate) name: WorkerName,
-    /// Distinguishes workers of the same name.
     pub(crate) incarnation: u64,
-    /// Its worktree is gone.
     pub(crate) tree_gone: bool,
     pub(crate) outcome: Result<Forgotten>,
     pub(crate) reply: Reply,
-    /// Refuses other work until the worker is deleted.
     pub(crate) busy: Arc<Busy>,
 }
 
@@ -322,19 +303,16 @@ pub(crate) struct PendingClean {
 /// dies meanwhile leaves nothing that no command names.
 pub(crate) struct PendingDiscard {
     pub(crate) name: WorkerName,
-    /// Distinguishes workers of the same name.
     pub(crate) incarnation: u64,
     /// The client that requested the worker, and why the worker failed to start.
     pub(crate) reply: Reply,
     pub(crate) error: Error,
-    /// Refuses other work until the worker is discarded.
     pub(crate) busy: Arc<Busy>,
 }
 
 /// A removal as a user requested it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorktreeRemoval {
-    /// Which losses are permitted.
     pub(crate) permission: Permission,
     /// The command that requested it, for the hint of a refusal.
     pub(crate) command: RemovalCommand,

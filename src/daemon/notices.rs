@@ -67,7 +67,6 @@ impl Notices {
         self.seq
     }
 
-    /// The last notices, in order.
     pub(crate) fn kept(&self) -> impl Iterator<Item = &Notice> {
         self.kept.iter()
     }

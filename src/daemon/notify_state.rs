@@ -36,7 +36,6 @@ pub(crate) struct Notifying {
     pub(crate) wake: Option<Instant>,
     /// A task asks tmux who is attached.
     pub(crate) is_asking: bool,
-    /// The record on disk.
     record: Option<BTreeMap<String, String>>,
 }
 
@@ -126,7 +125,6 @@ impl NotifyListeners {
         !self.waiting.is_empty() || self.asked.is_some_and(|at| at.elapsed() < LISTENER_TIMEOUT)
     }
 
-    /// Passes a notification to all clients.
     pub(crate) fn send(&mut self, message: &Notification) {
         self.seq += 1;
         let next = NextNotification { seq: self.seq, message: Some(message.clone()) };

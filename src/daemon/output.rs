@@ -12,7 +12,6 @@ use crate::protocol::{LogsParams, is_run_header};
 use crate::store::{MAX_LOG_BYTES, Store};
 use crate::tmux::Tmux;
 
-/// The data to find the output of a worker.
 pub(crate) struct OutputSource {
     pub(crate) name: WorkerName,
     pub(crate) run: u64,

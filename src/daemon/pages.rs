@@ -1,7 +1,6 @@
 //! Answers that fit a line of the protocol: the end of a text, or a page of it from a given place.
 //!
-//! A place is the number of a piece: a line, or a part of a line that is too long for an answer. Pure: the callers
-//! read the lines.
+//! A place is the number of a piece: a line, or a part of a line that is too long for an answer. Pure.
 
 use crate::error::Result;
 use crate::protocol::Lines;

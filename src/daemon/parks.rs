@@ -75,8 +75,7 @@ impl Supervisor {
         }
     }
 
-    /// Adds the limit that an agent ran into, according to the verdict about its iteration. A later iteration of the
-    /// account that works ends it.
+    /// Adds the limit that an agent ran into, by its verdict. A later iteration of the account that works ends it.
     pub(crate) fn note_limits(&mut self, name: &WorkerName, verdict: &Verdict) {
         let now = self.now().wall.timestamp();
         let Some(slot) = self.slots.get(name).filter(|slot| slot.spec.ralph.is_some()) else { return };

@@ -1,8 +1,7 @@
 //! Holds new iterations while the memory pressure of the machine is above the limit of the settings.
 //!
 //! The kernel reports the pressure in `/proc/pressure/memory` (PSI). A held iteration is checked again every two
-//! seconds; a pause or a kill drops it. Deliberately absent: runs
-//! of plain workers, which start at once.
+//! seconds; a pause or a kill drops it. Runs of plain workers start at once.
 
 use swarm_state::model::{Run, WorkerName};
 

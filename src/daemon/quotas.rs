@@ -20,7 +20,6 @@ use crate::store::{read_bounded, write_unsynced};
 
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The figures of all accounts, and the settings.
 pub(crate) struct Quotas {
     settings: QuotaSettings,
     file: WatchedSettings,
@@ -43,8 +42,7 @@ struct SavedAccount {
 }
 
 impl Quotas {
-    /// Reads the figures of an earlier daemon. A file that cannot be read counts as empty: the agents report
-    /// their figures again.
+    /// Reads an earlier daemon's figures. An unreadable file counts as empty: the agents report their figures again.
     pub(crate) fn load(paths: &Paths) -> Self {
         let bytes = read_bounded(&paths.quota(), MAX_FILE_BYTES).unwrap_or_default();
         let saved: Vec<serde_json::Value> = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -70,7 +68,6 @@ impl Quotas {
         }
     }
 
-    /// The accounts with figures.
     pub(crate) fn accounts(&self) -> &BTreeMap<QuotaAccount, AccountQuota> {
         &self.accounts
     }

@@ -24,8 +24,7 @@ use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE_BYTES, RELEASE, R
 /// How long a client may take to send its hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a write to a client may block. Then the client is disconnected; a subscriber reconnects and continues
-/// from its last notice.
+/// How long a write to a client may block. Then the client is disconnected; subscribers reconnect and continue.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a new client waits for another to disconnect when the maximum number is connected.
@@ -157,7 +156,6 @@ pub(crate) fn parse_line(line: &[u8]) -> (u64, Result<Call>) {
     }
 }
 
-/// Parses a request; the method determines the parameters.
 fn parse(request: Request) -> Result<Call> {
     let Request { method, params, .. } = request;
     let params = if params.is_null() { Value::Object(serde_json::Map::new()) } else { params };

@@ -33,7 +33,6 @@ mod save_state;
 pub(crate) use held_requests::HeldRequests;
 pub(crate) use save_state::{SaveState, Saving};
 
-/// The data about a worker's creation.
 pub(crate) struct Origin {
     pub(crate) started: DateTime<FixedOffset>,
     /// The request that created it, for a client that repeats the request.
@@ -54,17 +53,14 @@ pub(crate) enum Start {
     Settled,
     /// A client waits for the first run.
     Pending(PendingSpawn),
-    /// The first run failed to start. The worker is discarded as soon as it has stopped, and then the client gets the
-    /// error.
+    /// The first run failed to start. Once the worker has stopped, it is discarded and the client gets the error.
     Failed(Reply, Error),
 }
 
 /// Requests that wait for the worker to become ready or to stop.
 #[derive(Default)]
 pub(crate) struct Waiting {
-    /// Texts for an agent that is not ready yet.
     pub(crate) input: Vec<QueuedInput>,
-    /// Actions for when the worker has stopped.
     pub(crate) after_stop: Vec<AfterStop>,
     /// Processes that the current kill had to end by force.
     pub(crate) forced: Vec<String>,
@@ -82,9 +78,7 @@ pub(crate) struct Slot {
     pub(crate) reader: SharedReader,
     /// The last lines of the screen, as they were captured last.
     pub(crate) last_screen: String,
-    /// The requests that the agent's hooks hold open.
     pub(crate) requests: HeldRequests,
-    /// The checks that run now.
     pub(crate) checking: Vec<String>,
     /// The work on the task list in the current or last iteration, and the numbers of finished and of all stories.
     pub(crate) story: Option<(TaskTurn, (u64, u64))>,
@@ -167,7 +161,6 @@ impl Slot {
         })
     }
 
-    /// The worker's record, to be saved.
     pub(crate) fn record(&self) -> Result<Record> {
         let engine = serde_json::to_value(&self.engine)
             .map_err(|e| Error::system("cannot write the worker's state down", e))?;
@@ -238,8 +231,7 @@ impl Slot {
         let reviewer = self.spec.of_reviewer().filter(|_| is_review());
         let spec = reviewer.as_ref().unwrap_or(&self.spec);
         if let (Ok(mut fresh), Ok(mut shared)) = (input::reader(spec), self.reader.lock()) {
-            // Under the lock: input that is being sent now is either in the folder or passed to the reader
-            // afterwards.
+            // Under the lock: input that is being sent now is in the folder, or passed to the reader afterwards.
             input::restore_reader(&dir, &mut fresh);
             *shared = fresh;
         }
@@ -275,7 +267,6 @@ impl Slot {
         })
     }
 
-    /// The directory of its runs.
     pub(crate) fn cwd(&self) -> &Path {
         self.worktree.as_ref().map_or(&self.spec.cwd, |worktree| &worktree.path)
     }
@@ -293,7 +284,6 @@ impl Slot {
         effects
     }
 
-    /// Takes the client that waits for the first run.
     pub(crate) fn take_pending(&mut self) -> Option<PendingSpawn> {
         match std::mem::replace(&mut self.start, Start::Settled) {
             Start::Pending(pending) => Some(pending),
@@ -304,7 +294,6 @@ impl Slot {
         }
     }
 
-    /// The client that waits for the first run.
     pub(crate) fn pending(&mut self) -> Option<&mut PendingSpawn> {
         if let Start::Pending(pending) = &mut self.start { Some(pending) } else { None }
     }

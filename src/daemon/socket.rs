@@ -12,9 +12,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::{Error, Result};
 
-/// Binds the socket. Removes the file of a daemon that has ended; refuses to replace anything that is not a socket.
-///
-/// The caller holds the daemon's lock, so no other live daemon uses the file.
+/// Binds the socket. Removes the file of a daemon that has ended: the caller holds the daemon's lock, so no other live
+/// daemon uses it. Refuses to replace anything that is not a socket.
 pub(crate) fn bind(path: &Path) -> Result<UnixListener> {
     let failed = |e: &dyn std::fmt::Display| Error::system(format!("cannot listen on {}", path.display()), e);
     if let Ok(found) = std::fs::symlink_metadata(path) {
@@ -30,8 +29,7 @@ pub(crate) fn bind(path: &Path) -> Result<UnixListener> {
     Ok(listener)
 }
 
-/// Asks the daemon that holds the lock to bind its socket again, if no client can connect. A daemon that does not
-/// handle the signal yet ignores it.
+/// Asks the lock's holder to bind its socket again, if no client can connect. A starting daemon ignores the signal.
 pub(crate) fn request_rebind(pid: u32, socket: &Path) {
     if let (Err(_), Ok(pid)) = (std::os::unix::net::UnixStream::connect(socket), i32::try_from(pid)) {
         // The daemon may have ended meanwhile.
@@ -53,10 +51,7 @@ impl SocketListener {
         Self { listener, path, file, reminders: signal(SignalKind::window_change()).ok() }
     }
 
-    /// The next client.
-    ///
-    /// # Errors
-    /// The system's error, for example when no file descriptor is left.
+    /// The next client. Fails for example when no file descriptor is left.
     pub(crate) async fn accept(&mut self) -> std::io::Result<UnixStream> {
         loop {
             let reminded = async {

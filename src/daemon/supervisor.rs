@@ -4,8 +4,7 @@
 //! worker's driver, and sleeps until the earliest deadline. It has no mutex around its state and waits for nothing
 //! but its inbox. Slow work runs in drivers and tasks, so that `ls` is answered at once even while tmux hangs.
 //!
-//! Here: the state, the clock, and the lookup of workers. The loop is in [`super::inputs`], each request in
-//! [`super::verbs`].
+//! Here: state, clock, and lookup of workers. The loop is in [`super::inputs`], each request in [`super::verbs`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -41,8 +40,7 @@ const OWNER_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// The longest sleep. It limits the damage of a missed wake-up and costs one wake-up an hour.
 const MAX_SLEEP: Duration = Duration::from_secs(3600);
 
-/// The longest sleep while a loop waits for a reset, which is a time of the wall clock: the machine may be suspended
-/// meanwhile.
+/// The longest sleep while a loop waits for a reset, a wall-clock time: the machine may be suspended meanwhile.
 const MAX_PARKED_SLEEP: Duration = Duration::from_secs(60);
 
 pub(crate) struct Supervisor {
@@ -87,7 +85,6 @@ pub(crate) struct TmuxServer {
 /// The state of the search for orphaned panes on one server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SweepState {
-    /// No search is due.
     #[default]
     Idle,
     /// A search is under way.
@@ -98,7 +95,6 @@ pub(crate) enum SweepState {
 }
 
 impl Supervisor {
-    /// A supervisor with no workers yet.
     pub(crate) fn new(
         store: Arc<Store>,
         inbox: mpsc::UnboundedSender<Input>,
@@ -163,9 +159,6 @@ impl Supervisor {
         }
     }
 
-    // ---- time ----
-
-    /// The time in the form that the engine takes.
     pub(crate) fn now(&self) -> Now {
         Now { mono: self.awake, wall: crate::daemon::clock::local_now() }
     }
@@ -190,15 +183,11 @@ impl Supervisor {
         first.into_iter().chain(planned).min().unwrap_or(longest).min(longest)
     }
 
-    // ---- finding things ----
-
-    /// The names of the workers that `is_meant` selects.
     pub(crate) fn names(&self, is_meant: impl Fn(&Slot) -> bool) -> Vec<WorkerName> {
         let meant = self.slots.iter().filter(|(_, slot)| is_meant(slot));
         meant.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Finds a worker by the name that a client sent.
     pub(crate) fn find(&mut self, text: &str) -> Result<(WorkerName, &mut Slot)> {
         let name = WorkerName::new(text).map_err(|e| Error::invalid(e.to_string()))?;
         match self.slots.get_mut(&name) {
@@ -235,7 +224,6 @@ impl Supervisor {
         server.tmux.clone()
     }
 
-    /// Creates what a worker's driver needs.
     pub(crate) fn context(&mut self, name: &WorkerName, socket: &Option<String>) -> RunContext {
         self.incarnations += 1;
         RunContext {

@@ -16,8 +16,7 @@ use crate::daemon::panes;
 use crate::daemon::supervisor::{Supervisor, SweepState};
 use crate::tmux::PaneRow;
 
-/// The delay before a search, so that workers that end together cause one search, and tmux has carried out its last
-/// command.
+/// The delay before a search: workers that end together cause one search, and tmux has finished its last command.
 const SWEEP_DELAY: Duration = Duration::from_secs(1);
 
 impl Supervisor {

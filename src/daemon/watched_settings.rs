@@ -10,7 +10,6 @@ use crate::settings::Settings;
 /// The file as it was last read.
 #[derive(Default)]
 pub(crate) struct WatchedSettings {
-    /// Its time and size.
     stamp: Option<(SystemTime, u64)>,
 }
 

@@ -16,8 +16,7 @@ use crate::tmux::{Health, Tmux, pane_number};
 /// Lines of the screen that are shown for a worker that waits for a person.
 const MAX_LAST_LINES: usize = 12;
 
-/// Rows of history that are read in addition to the screen, so that lines that scrolled away between two looks are
-/// seen.
+/// Rows of history that are read too, so that lines that scrolled away between two looks are seen.
 const HISTORY_ROWS: u32 = 200;
 
 /// The text of the last look, in the folder of its run.

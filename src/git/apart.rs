@@ -43,10 +43,7 @@ pub(crate) async fn checkout_settings(dir: &Path) -> BTreeMap<String, String> {
     found
 }
 
-/// The top of the working tree that holds `dir`.
-///
-/// # Errors
-/// When `dir` is not in a working tree.
+/// The top of the working tree that holds `dir`. Fails when `dir` is not in a working tree.
 pub(crate) async fn top(dir: &Path) -> Result<PathBuf> {
     let said = ask(dir, "not in a working tree", &["rev-parse", "--show-toplevel"]).await?;
     Ok(said.path())

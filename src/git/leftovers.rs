@@ -17,17 +17,13 @@ pub(crate) struct Leftover {
     pub worktree: Option<PathBuf>,
 }
 
-/// The version of the installed git in its own notation (`2.47.3`).
-///
-/// # Errors
-/// When git is not installed or does not respond.
+/// The version of the installed git (`2.47.3`). Fails when git is not installed or does not respond.
 pub(crate) async fn version() -> Result<String> {
     let said = ask(Path::new("/"), "git cannot tell its version", &["--version"]).await?;
     Ok(said.text().trim_start_matches("git version ").to_owned())
 }
 
-/// The branches `swarm/NAME` that swarm made in the repository of `cwd` and that are unknown to `is_known`. Empty
-/// outside a repository. Only reads.
+/// The branches `swarm/NAME` that swarm made in the repository of `cwd`, except those that `is_known`. Only reads.
 pub(crate) async fn leftovers(cwd: &Path, is_known: impl Fn(&str) -> bool) -> Result<Vec<Leftover>> {
     let Ok(repo) = Repo::find(cwd).await else { return Ok(vec![]) };
     let args = ["for-each-ref", "--format=%(refname:short)", "refs/heads/swarm/"];

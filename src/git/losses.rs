@@ -17,8 +17,7 @@ use super::run::{LONG_TIMEOUT, SHORT_TIMEOUT, ask, filters_of, git, git_patient_
 use crate::error::{Error, Result};
 
 /// Returns what the removal of a worktree would delete: changed and untracked files, an unfinished operation, commits
-/// that are on no branch, work that only a repository inside it holds, and ignored files. Empty if nothing would be
-/// lost.
+/// that are on no branch, work that only a repository inside it holds, and ignored files.
 pub(crate) async fn losses(path: &Path) -> Result<Losses> {
     let root = path.to_owned();
     let repos = walk(move || repositories(&root)).await?;

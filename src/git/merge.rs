@@ -20,9 +20,7 @@ pub(crate) async fn make_story_branch(tree: &Path, branch: &str, worker: &Worker
     make_worker_branch(tree, branch, &head_commit(tree).await?.unwrap_or_default(), worker).await
 }
 
-/// Merges a commit into the branch that is checked out, without a commit. Returns the files in conflict.
-///
-/// # Errors
+/// Merges a commit into the branch that is checked out, without a commit. Returns the files in conflict. Fails with
 /// git's message if it cannot merge at all. Nothing was changed then.
 pub(crate) async fn begin_merge(tree: &Path, commit: &str) -> Result<Vec<String>> {
     let args = ["merge", "--no-ff", "--no-commit", "--no-verify", "--quiet", commit];
@@ -108,10 +106,7 @@ pub(crate) async fn count_subjects(tree: &Path, from: &str, subject: &str) -> Re
     Ok(said.text().lines().filter(|line| *line == subject).count())
 }
 
-/// Deletes a branch whose commits are in the branch that is checked out in `tree`.
-///
-/// # Errors
-/// git's message; the branch then stays.
+/// Deletes a branch that is merged into the one checked out in `tree`. Else fails with git's message, and it stays.
 pub(crate) async fn delete_merged(tree: &Path, branch: &str) -> Result<()> {
     run(tree, "cannot delete a branch", &["branch", "--quiet", "-d", "--", branch]).await
 }

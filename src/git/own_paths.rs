@@ -14,7 +14,6 @@ use crate::error::{Error, ErrorCode, Result};
 const IDENTITY: [&str; 4] =
     ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
 
-/// The result of [`commit_paths`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PathsCommit {
     /// The short id of the new commit.
@@ -23,9 +22,7 @@ pub(crate) enum PathsCommit {
     Ignored,
 }
 
-/// Commits the files at and below `paths`, which are absolute, and nothing else. Ignored files are left out.
-///
-/// # Errors
+/// Commits the files at and below `paths`, which are absolute, and nothing else. Ignored files are left out. Fails with
 /// git's message, for example during a merge, or without an identity.
 pub(crate) async fn commit_paths(dir: &Path, paths: &[PathBuf], message: &str) -> Result<PathsCommit> {
     if !git(dir, SHORT_TIMEOUT, &["rev-parse", "--is-inside-work-tree"]).await?.ok {

@@ -32,7 +32,6 @@ pub(super) struct ListedWorktree {
 }
 
 impl Repo {
-    /// Finds the repository that holds `cwd`.
     pub(super) async fn find(cwd: &Path) -> Result<Self> {
         let said = git(cwd, SHORT_TIMEOUT, &["rev-parse", "--git-common-dir"]).await?;
         if !said.ok {
@@ -61,8 +60,7 @@ impl Repo {
         Ok(parent.join(format!("{}-worktrees", name.strip_suffix(".git").unwrap_or(name))))
     }
 
-    /// Refuses a repository that has a working tree and `core.bare` set. Something set it by accident, and git
-    /// misreads every tree of it.
+    /// Refuses a repository with a working tree and `core.bare`, set by accident: git misreads every tree of it.
     pub(super) async fn refuse_flipped(&self) -> Result<()> {
         let said = git(&self.main, SHORT_TIMEOUT, &["config", "--bool", "--get", "core.bare"]).await?;
         // A repository that was made bare never had an index.
@@ -131,8 +129,7 @@ impl Repo {
         })
     }
 
-    /// Refuses a directory that is gone but still registered as a worktree. git would refuse it too, and the entry is
-    /// not ours to remove.
+    /// Refuses a registered worktree whose directory is gone, as git would. The entry is not ours to remove.
     pub(super) async fn refuse_registered(&self, dir: &Path) -> Result<()> {
         if !self.worktrees().await?.iter().any(|known| same_path(&known.path, dir)) {
             return Ok(());
@@ -240,9 +237,7 @@ pub(super) fn same_path(a: &Path, b: &Path) -> bool {
     resolve(a) == resolve(b)
 }
 
-/// Whether the branch exists, at the request of a session loop; `None` if `dir` is not in a repository.
-///
-/// # Errors
+/// Whether the branch exists, at the request of a session loop; `None` if `dir` is not in a repository. Fails with
 /// git's message, for example if the name conflicts with another branch.
 pub(crate) async fn has_branch(dir: &Path, branch: &str) -> Result<Option<bool>> {
     if !git(dir, SHORT_TIMEOUT, &["rev-parse", "--git-dir"]).await?.ok {

@@ -21,8 +21,7 @@ use crate::error::{Error, Result};
 pub(super) const SHORT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The timeout of commands that check out or remove a whole tree.
 pub(super) const LONG_TIMEOUT: Duration = Duration::from_secs(300);
-/// A variable in the environment of everything that swarm's git runs. It marks a filter or a hook as not started by a
-/// person.
+/// In the environment of everything that swarm's git runs: marks a filter or hook as not started by a person.
 pub(super) const GIT_MARK: (&str, &str) = ("SWARM_GIT", "1");
 /// Settings of every git process, which those that it starts in nested repositories inherit: an agent can write the
 /// settings of a repository in its tree, and some of them name a program. Filters have any name; see [`filters_of`].
@@ -77,7 +76,6 @@ impl GitOutput {
         &self.stdout
     }
 
-    /// Standard output as one path.
     pub(super) fn path(&self) -> PathBuf {
         let line = self.stdout.strip_suffix(b"\n").unwrap_or(&self.stdout);
         PathBuf::from(OsString::from_vec(line.to_vec()))
@@ -94,7 +92,6 @@ impl GitOutput {
         if self.ok { Ok(self) } else { Err(Error::system(what, self.complaint())) }
     }
 
-    /// git's error message in one line; see [`complaint`].
     pub(super) fn complaint(&self) -> String {
         match complaint(&self.stderr) {
             Some(text) => text,
@@ -146,10 +143,7 @@ fn is_progress(line: &str) -> bool {
     line.starts_with("Preparing worktree") || (line.contains("% (") && line.contains(':'))
 }
 
-/// Runs `git ARGS` in `dir`. A git that fails is not an error here.
-///
-/// # Errors
-/// When git cannot be run, or `dir` is not a directory.
+/// Runs `git ARGS` in `dir`. Fails when git cannot be run or `dir` is not a directory, and not when git fails.
 pub(super) async fn git<A: AsRef<OsStr>>(dir: &Path, limit: Duration, args: &[A]) -> Result<GitOutput> {
     git_with(dir, limit, &[], &[], args).await
 }

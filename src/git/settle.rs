@@ -20,10 +20,7 @@ use crate::procs;
 const SETTLE_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Waits for git. True if the worktree is complete. Otherwise it is removed, except perhaps its branch, and must be
-/// made again.
-///
-/// # Errors
-/// [`ErrorCode::Timeout`] if git runs for too long; [`ErrorCode::System`] with git's message.
+/// made again. Fails with [`ErrorCode::Timeout`] if git runs for too long, else with git's message.
 pub(crate) async fn settle_worktree(wt: &Worktree) -> Result<bool> {
     let repo = Repo::find(&wt.base_repo).await?;
     let lock = lock_for(&repo.common);

@@ -19,7 +19,6 @@ use super::run::{LONG_TIMEOUT, ask, filters_of, git, git_patient, git_with};
 use super::{SHORT_TIMEOUT, refuse_occupied};
 use crate::error::{Error, Result};
 
-/// The author of the commits.
 const AUTHOR: &str = "swarm";
 const ADDRESS: &str = "swarm@localhost";
 
@@ -60,10 +59,8 @@ pub(crate) struct TreeSnapshot {
 
 /// Takes a snapshot of the working tree that holds `dir` and stores it under `reference`
 /// (`refs/swarm/NAME/LOOP/ITERATION`). `own_index` is a path outside the tree for the separate index. If the file
-/// exists, it must be the index of an earlier snapshot of this tree. `None` if `dir` is not in a working tree.
-///
-/// # Errors
-/// git's message if the snapshot fails. Unreadable files are left out without an error.
+/// exists, it must be the index of an earlier snapshot of this tree. `None` if `dir` is not in a working tree. Fails
+/// with git's message if the snapshot fails. Unreadable files are left out without an error.
 pub(crate) async fn snapshot(
     dir: &Path,
     reference: &str,
@@ -198,8 +195,7 @@ async fn add_all(top: &Path, own_index: &Path) -> Result<String> {
     }
 }
 
-/// Copies the index with its modification time, from which git sees which files may have changed while it was
-/// written.
+/// Copies the index with its modification time: by it, git sees which files may have changed while it was written.
 fn copy_index(index: &Path, scratch: &Path) -> Result<()> {
     let trouble = |e| Error::system(format!("cannot write '{}'", scratch.display()), e);
     match fs::copy(index, scratch) {
@@ -230,18 +226,14 @@ async fn show_hidden(top: &Path, own: &[(&str, &OsStr)]) -> Result<()> {
     Ok(())
 }
 
-/// The entries of an index that are nested repositories. For these, `git add` would run git in the repository, with
-/// its filters.
+/// The nested repositories in an index. For these, `git add` would run git in the repository, with its filters.
 async fn links_with_repository(top: &Path, own: &[(&str, &OsStr)]) -> Result<Vec<String>> {
     let listed = git_with(top, LONG_TIMEOUT, own, &[], &["ls-files", "-z", "--stage"]).await?;
     let links = gitlinks(listed.bytes()).into_iter().map(|(_, path)| path.to_string_lossy().into_owned());
     Ok(links.filter(|link| top.join(link).join(".git").exists()).collect())
 }
 
-/// The diff between two snapshots, commits or trees, with these options of git.
-///
-/// # Errors
-/// git's message, for example if one of them does not exist.
+/// The diff between two snapshots, commits or trees, with these options of git. Fails with git's message.
 pub(crate) async fn diff(dir: &Path, options: &[&str], from: &str, to: &str) -> Result<String> {
     // A setting of the user's must not change the names.
     let fixed = ["-c", "core.quotePath=false", "diff", "--no-color", "--no-ext-diff", "--no-textconv"];
@@ -279,10 +271,8 @@ pub(super) fn counted(output: &[u8]) -> DiffStat {
     stat
 }
 
-/// Checks a snapshot out into a new worktree `dir` on the new branch `branch`. Returns its path.
-///
-/// # Errors
-/// `ErrorCode::Invalid` if `dir` or the branch exists; git's message for the rest.
+/// Checks a snapshot out into a new worktree `dir` on the new branch `branch`. Returns its path. Fails with
+/// `ErrorCode::Invalid` if `dir` or the branch exists, and else with git's message.
 pub(crate) async fn restore(
     repo: &Path,
     commit: &str,

@@ -10,10 +10,7 @@ use super::run::ask;
 use crate::error::Result;
 
 /// Returns the commits of a worktree's branch that the HEAD of its repository does not have, and its uncommitted files.
-/// Ignored files do not count.
-///
-/// # Errors
-/// When git fails, as for a branch that was deleted.
+/// Ignored files do not count. Fails when git fails, as for a branch that was deleted.
 pub(crate) async fn unmerged(worktree: &Worktree) -> Result<UnmergedWork> {
     let range = format!("HEAD..refs/heads/{}", worktree.branch);
     let count = ["rev-list", "--count", &range, "--"];
@@ -35,10 +32,7 @@ async fn uncommitted(tree: &Path) -> Result<u64> {
     Ok(listed.bytes().split(|byte| *byte == 0).filter(|entry| !entry.is_empty()).count() as u64)
 }
 
-/// The output of `git status --porcelain` for a directory and everything below it.
-///
-/// # Errors
-/// When git fails, as outside of a repository.
+/// The output of `git status --porcelain` for a directory and everything below it. Fails outside of a repository.
 pub(crate) async fn status(dir: &Path) -> Result<String> {
     let args = ["--no-optional-locks", "status", "--porcelain", "--ignore-submodules=none", "--", "."];
     Ok(String::from_utf8_lossy(ask(dir, "cannot read the status", &args).await?.bytes()).into_owned())

@@ -99,8 +99,7 @@ pub(super) fn was_cut_off(finished: &Finished<'_>) -> bool {
 
 /// The agent's messages and tool calls as plain text, from its transcript; `None` if there is no known one.
 ///
-/// `session` is the id that swarm passed, `reported` the path from the agent's hooks, `output` what the agent
-/// printed.
+/// `session` is the id that swarm passed, `reported` the path from the agent's hooks, `output` the agent's output.
 pub(crate) fn story(
     env: &BTreeMap<String, String>,
     session: Option<&str>,
@@ -123,15 +122,13 @@ pub(crate) fn story(
     story.finish()
 }
 
-/// The location of a CLI's transcripts: the variable with its directory, the default name in the home directory, and
-/// the directory in it.
+/// A CLI's transcripts: the variable with its directory, that directory's name in the home, and the directory in it.
 type TranscriptDir = (&'static str, &'static str, &'static str);
 
 const CLAUDE: TranscriptDir = ("CLAUDE_CONFIG_DIR", ".claude", "projects");
 const CODEX: TranscriptDir = ("CODEX_HOME", ".codex", "sessions");
 
-/// Whether a transcript that a hook reported is in the CLI's own directory. Any program may have written one
-/// elsewhere.
+/// Whether a reported transcript is in the CLI's own directory. Any program may have written one elsewhere.
 fn lies_in(env: &BTreeMap<String, String>, kept: TranscriptDir, path: &Path) -> bool {
     let dir = transcript_dir(env, kept).and_then(|dir| dir.canonicalize().ok());
     path.canonicalize().is_ok_and(|path| dir.is_some_and(|dir| path.starts_with(dir)))
@@ -222,8 +219,7 @@ fn stamp(line: &str) -> Option<DateTime<FixedOffset>> {
     DateTime::parse_from_rfc3339(serde_json::from_str::<Stamped<'_>>(line).ok()?.timestamp).ok()
 }
 
-/// Calls `take` for each line; `None` for a file that cannot be a transcript. An agent can name any file as its
-/// transcript.
+/// Calls `take` for each line; `None` for a file that cannot be a transcript: an agent can name any file as its own.
 fn each_line(path: &Path, mut take: impl FnMut(&str)) -> Option<()> {
     let (mut lines, mut line) = (BufReader::new(open_regular(path).ok()?), vec![]);
     while (&mut lines).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).ok()? > 0 {

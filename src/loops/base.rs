@@ -31,8 +31,7 @@ const IN_DOCKER: &str = "in a Docker sandbox, swarm cannot see whether the agent
     left processes that run during the checks";
 
 impl LoopRun {
-    /// Returns the baseline, and takes it if necessary: [`LoopRun::known_base`], [`LoopRun::begin_base`],
-    /// [`LoopRun::take_base`].
+    /// Returns the baseline, and takes it if necessary.
     pub(crate) async fn base(
         &self,
         worked: bool,
@@ -46,11 +45,8 @@ impl LoopRun {
         Ok(self.take_base(begun, on_step, until).await?.0)
     }
 
-    /// The existing baseline; `None` if it has to be taken. After an agent has `worked`, none can be taken, because
-    /// the files may have changed. A loop without gates then continues with an empty one.
-    ///
-    /// # Errors
-    /// When the baseline is missing.
+    /// The existing baseline; `None` if it has to be taken. After an agent has `worked`, none can be taken, because the
+    /// files may have changed. A loop without gates then continues with an empty one; others fail.
     pub(crate) fn known_base(&self, worked: bool) -> Result<Option<Base>> {
         match self.read_base() {
             None if !worked => Ok(None),
@@ -60,10 +56,8 @@ impl LoopRun {
         }
     }
 
-    /// Begins a baseline: the hashes of watched files, and warnings for the user. This is fast.
-    ///
-    /// # Errors
-    /// When a watched file cannot be read, or the progress file would be in a directory of swarm's.
+    /// Begins a baseline: the hashes of watched files, and warnings for the user. This is fast. Fails when a watched
+    /// file cannot be read, or the progress file would be in a directory of swarm's.
     pub(crate) async fn begin_base(&self) -> Result<Base> {
         let mut base = Base { id: self.id.clone(), ..Base::default() };
         if !self.gates.is_empty() {
@@ -92,10 +86,8 @@ impl LoopRun {
     }
 
     /// Takes the baseline: runs the checks, and stores the tree as a commit. What is not finished at `until`, the end
-    /// of the loop's time, is canceled. Returns warnings about what failed.
-    ///
-    /// # Errors
-    /// When it cannot be written, or a check cannot be run.
+    /// of the loop's time, is canceled. Returns warnings about what failed. Fails when it cannot be written, or a check
+    /// cannot be run.
     pub(crate) async fn take_base(
         &self,
         mut base: Base,
@@ -134,8 +126,7 @@ impl LoopRun {
         Error::conflict(message).hint(format!("start the loop again: swarm respawn {}", self.name))
     }
 
-    /// The watched files that changed since the baseline without approval. Empty if there is no baseline or the
-    /// worker's directory is gone.
+    /// The watched files that changed without approval. Empty if the baseline or the worker's directory is missing.
     pub(crate) fn unapproved(&self) -> Result<Vec<String>> {
         let Some(base) = self.read_base().filter(|_| !self.gates.is_empty() && self.cwd.is_dir()) else {
             return Ok(vec![]);
@@ -143,10 +134,7 @@ impl LoopRun {
         Ok(base.changed(&protect::hash_all(self, &base, None)?))
     }
 
-    /// Refuses to continue from such files: the next loop's results would be checked against them.
-    ///
-    /// # Errors
-    /// Lists the files.
+    /// Refuses to continue from such files, and lists them: the next loop's results would be checked against them.
     pub(crate) async fn refuse_unapproved(&self) -> Result<()> {
         let loop_run = self.clone();
         let changed = protect::blocking(move || loop_run.unapproved()).await?;
@@ -161,10 +149,7 @@ impl LoopRun {
     }
 
     /// Accepts the watched files as they are now, and the tests that ran in the last `iteration`. Returns the files
-    /// that changed, and why the tests were refused.
-    ///
-    /// # Errors
-    /// When the loop has no baseline yet, or it cannot be written.
+    /// that changed, and why the tests were refused. Fails when the loop has no baseline yet, or it cannot be written.
     pub(crate) async fn approve(&self, iteration: u32) -> Result<(Vec<String>, Vec<String>)> {
         let mut base = self.read_base().ok_or_else(|| self.no_base())?;
         let now = protect::hashes(self, &base).await?;

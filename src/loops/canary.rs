@@ -27,10 +27,7 @@ mod traces;
 use planted::{Planted, fresh_token};
 pub(crate) use planted::{undo as undo_canary, undo_all as undo_canaries};
 
-/// A name that occurs nowhere else.
-///
-/// # Errors
-/// When the system has no random numbers.
+/// A name that occurs nowhere else. Fails when the system has no random numbers.
 pub(super) fn random_name() -> Result<String> {
     Ok(format!("swarm-{}", fresh_token()?))
 }
@@ -38,7 +35,6 @@ pub(super) fn random_name() -> Result<String> {
 /// The beginning of the output file of a running canary.
 const STEM: &str = "canary-run";
 
-/// The runners, the iteration and the time of a canary.
 struct CanaryPlan<'a> {
     uses: &'a [RunnerUse],
     iteration: u32,
@@ -47,10 +43,7 @@ struct CanaryPlan<'a> {
 }
 
 impl LoopRun {
-    /// Finds the canary of each check for a new baseline.
-    ///
-    /// # Errors
-    /// When a check cannot be run, or the user's canary cannot be written.
+    /// Finds the canary of each check for a new baseline. Fails when a check or the user's canary cannot be used.
     pub(super) async fn begin_canaries(
         &self,
         base: &mut Base,
@@ -238,10 +231,7 @@ fn test_files(cwd: &Path, dir: &str, texts: &[String]) -> Vec<String> {
     files.filter(|path| set.is_match(path)).map(|path| format!("{dir}{path}")).collect()
 }
 
-/// Refuses a canary of the user's that cannot be written in this directory.
-///
-/// # Errors
-/// When the file exists.
+/// Refuses a canary of the user's that cannot be written in this directory. Fails when the file exists.
 pub(crate) fn check(cwd: &Path, gates: &Gates) -> Result<()> {
     let taken = gates.tests.canaries.iter().find(|own| cwd.join(&own.path).symlink_metadata().is_ok());
     taken.map_or(Ok(()), |own| {

@@ -1,7 +1,6 @@
 //! Tests the gates of an iteration: the promise, the watched files and the checks.
 //!
-//! [`super::verdict`] calls this with the parts that it has collected. The decision whether a promise counts is
-//! [`Claim::of`].
+//! [`super::verdict`] calls this with the parts that it has collected. [`Claim::of`] decides whether a promise counts.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -26,8 +25,7 @@ use crate::checks::OnCheckStep;
 use crate::error::Error;
 use crate::git;
 
-/// How long the checks may run if the loop's time ended together with the agent. Finished work counts, if that can be
-/// seen quickly.
+/// How long the checks may run if the loop's time ended together with the agent. Finished work counts if seen quickly.
 pub(super) const FINAL_CHECK_TIME: Duration = Duration::from_secs(5);
 
 pub(super) struct Before {
@@ -204,8 +202,7 @@ impl LoopRun {
 }
 
 /// Whether a file below `root` changed since then, also in a nested repository or ignored by git: a snapshot does not
-/// contain these. Reads the whole tree. Hidden files do not count, since agents keep their own data there,
-/// and caches do not.
+/// contain these. Reads the whole tree. Caches do not count, and neither do hidden files, where agents keep their data.
 async fn has_changed_since(root: &Path, since: SystemTime) -> bool {
     let root: PathBuf = root.to_owned();
     let walk = tokio::task::spawn_blocking(move || is_newer_in(&root, since));

@@ -105,10 +105,7 @@ impl LoopRun {
         all.ok_or_else(|| if is_there { STALE } else { "the check wrote no report" }.to_owned())
     }
 
-    /// Refuses reports of the baseline that exist and are not in their format.
-    ///
-    /// # Errors
-    /// Names the report.
+    /// Refuses reports of the baseline that exist and are not in their format. The error names the report.
     pub(super) fn refuse_bad_reports(&self, reports: &[KnownReport]) -> Result<()> {
         for (report, known) in self.gates.tests.reports.iter().zip(reports) {
             if let Some(trouble) = known.trouble.as_ref().filter(|trouble| trouble.starts_with("it is not")) {

@@ -36,10 +36,7 @@ use tree::{IgnoreRules, bare, within};
 /// The largest script or makefile that is searched for commands.
 const MAX_FOLLOWED_BYTES: u64 = 1 << 20;
 
-/// Watches the files as they are now: sets everything in a new baseline that [`hashes`] depends on.
-///
-/// # Errors
-/// When a glob is invalid or a file cannot be read.
+/// Sets everything in a new baseline that [`hashes`] depends on. Fails when a glob is invalid or a file unreadable.
 pub(super) async fn begin(loop_run: &LoopRun, base: Base) -> Result<Base> {
     let tracked = git::tracked(&loop_run.cwd).await?.into_iter().collect();
     let loop_run = loop_run.clone();
@@ -98,10 +95,7 @@ pub(super) async fn hashes(loop_run: &LoopRun, base: &Base) -> Result<BTreeMap<S
     blocking(move || hash_all(&loop_run, &base, None)).await
 }
 
-/// The dependency folders that changed since the baseline.
-///
-/// # Errors
-/// When the work is canceled.
+/// The dependency folders that changed since the baseline. Fails when the work is canceled.
 pub(super) async fn changed_dependencies(loop_run: &LoopRun, base: &Base) -> Result<Vec<String>> {
     let (root, base) = (loop_run.cwd.clone(), base.clone());
     blocking(move || Ok(dependencies::changed(&root, &base))).await
@@ -115,8 +109,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 }
 
 /// As [`hashes`], blocking. `tracked` is set while the baseline is taken: the files that git tracks are then watched
-/// although they are in a cache or git ignores them. A file that `--protect` names without a wildcard is always
-/// watched.
+/// although they are in a cache or git ignores them. A file that `--protect` names exactly is always watched.
 pub(super) fn hash_all(
     loop_run: &LoopRun,
     base: &Base,

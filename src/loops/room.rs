@@ -33,7 +33,6 @@ const MAX_DEPENDENCY_DEPTH: usize = 4;
 /// Those of them that are virtual environments of Python.
 const ENVIRONMENT_DIRS: [&str; 2] = [".venv", "venv"];
 
-/// A checkout of its own.
 #[derive(Debug)]
 pub(super) struct Room {
     /// Holds nothing but the checkout.
@@ -303,8 +302,7 @@ fn link_all(origin: &Path, top: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes `to` a directory with links to the entries of `from`. Workspaces of a monorepo, which are links into the tree,
-/// become links into the room.
+/// Makes `to` a directory with links to the entries of `from`. A monorepo's links into the tree lead into the room.
 fn link_entries(origin: &Path, from: &Path, top: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {

@@ -28,7 +28,6 @@ pub(super) struct RoomTrial<'a> {
     pub(super) on_step: OnCheckStep<'a>,
 }
 
-/// Why the checks in a room did not run.
 pub(super) struct NotRun {
     pub(super) why: String,
     /// The file with the output of a setup command that failed.

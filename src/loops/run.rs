@@ -66,7 +66,6 @@ pub(crate) struct Finished<'a> {
     pub exit: Exit,
     /// Why it ended, from the engine.
     pub end: Option<Ended>,
-    /// Everything it printed.
     pub output: &'a str,
     /// Whether the done pattern appeared; `None` if there is none.
     pub done_pattern: Option<bool>,
@@ -115,7 +114,6 @@ impl LoopRun {
         self.folder.join("iterations").join(format!("{iteration:04}"))
     }
 
-    /// As [`LoopRun::iteration_dir`], and makes the folder.
     pub(super) fn make_iteration_dir(&self, iteration: u32) -> Result<PathBuf> {
         let folder = self.iteration_dir(iteration);
         crate::paths::private_dir(&folder)?;
@@ -127,7 +125,6 @@ impl LoopRun {
         self.sandbox.as_ref().is_some_and(|sandbox| sandbox.docker.is_some())
     }
 
-    /// The way to write into the agent's tree.
     pub(super) fn tree_files(&self) -> TreeFiles {
         TreeFiles::new(self.sandbox.as_ref().and_then(|sandbox| sandbox.docker.clone()))
     }
@@ -165,10 +162,7 @@ impl LoopRun {
         read_signed(&self.key, Purpose::Iteration(&self.name, &self.id, iteration), &path)
     }
 
-    /// Writes the result of an iteration.
-    ///
-    /// # Errors
-    /// When the file cannot be written; it is safe to retry.
+    /// Writes the result of an iteration. Fails when the file cannot be written; it is safe to retry.
     pub(super) fn write_result(&self, it: &ledger::Iteration) -> Result<()> {
         let path = self.iteration_dir(it.iteration).join(RESULT_FILE);
         write_signed(&self.key, Purpose::Iteration(&self.name, &self.id, it.iteration), &path, it)
@@ -218,7 +212,6 @@ pub(crate) const CONTRACT_FILE: &str = "contract.md";
 /// An iteration's [`ledger::Iteration`] in its folder.
 pub(crate) const RESULT_FILE: &str = "result.json";
 
-/// The content of [`REPORTS_FILE`].
 #[derive(Serialize, Deserialize)]
 struct LastReports {
     reports: Vec<KnownReport>,

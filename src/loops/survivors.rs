@@ -28,8 +28,7 @@ const SURVIVOR_POLL_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_NAMED: usize = 8;
 
 impl LoopRun {
-    /// Ends the processes that the agent left, before the checks run, and describes them. `None` if the agent is not a
-    /// process of its own.
+    /// Ends the processes that the agent left, and describes them. `None` if the agent is not a process of its own.
     pub(super) async fn end_survivors(&self) -> Option<Proof> {
         self.env.get(marks::WORKER)?;
         if !cfg!(target_os = "linux") {
@@ -104,7 +103,6 @@ fn proof(outcome: ProofOutcome, found: String) -> Option<Proof> {
     Some(Proof::of_all(Layer::Survivors, outcome, found))
 }
 
-/// The processes that run after the agent's end.
 #[derive(Default)]
 struct Survivors {
     /// To be ended.

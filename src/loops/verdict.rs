@@ -33,8 +33,7 @@ const MAX_SHOWN_LINE_CHARS: usize = 200;
 impl LoopRun {
     /// Stores the tree and tests the gates. Call [`LoopRun::write_down`] afterwards. Failures are in the iteration's
     /// warnings; a verdict that could not be reached passes no gate. When `hurry` is set, because the worker is being
-    /// killed, the checks are canceled. The tree is stored even then, if that takes no longer than
-    /// [`SNAPSHOT_GRACE`].
+    /// killed, the checks are canceled. The tree is stored even then, if that takes at most [`SNAPSHOT_GRACE`].
     pub(crate) async fn conclude(
         &self,
         finished: Finished<'_>,
@@ -300,10 +299,7 @@ impl LoopRun {
         self.write_result(&it)
     }
 
-    /// Writes down the result of an iteration, for the next contract and for reports.
-    ///
-    /// # Errors
-    /// When the file cannot be written; it is safe to retry.
+    /// Writes down the result of an iteration, for the next contract and for reports. It is safe to retry.
     pub(crate) fn write_down(&self, it: &Iteration) -> Result<()> {
         self.write_result(it)?;
         if self.gates.is_empty() { Ok(()) } else { self.write_progress(it.iteration) }

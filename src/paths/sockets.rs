@@ -44,8 +44,7 @@ impl Paths {
         }
     }
 
-    /// The socket that accepts only reports of hooks, for a process in a sandbox, which may not see where the root
-    /// lies.
+    /// The socket for reports of hooks only, for a process in a sandbox, which may not see where the root lies.
     pub fn hook_socket_in_sandbox(&self) -> PathBuf {
         let elsewhere = Self { shared: true, ..self.clone() }.hook_socket();
         if elsewhere.exists() { elsewhere } else { self.hook_socket() }
@@ -57,10 +56,7 @@ impl Paths {
     }
 
     /// Makes the directory of the sockets, private to this user. Call it before binding a socket and before trusting
-    /// one.
-    ///
-    /// # Errors
-    /// When the directory cannot be made, or another user owns it.
+    /// one. Fails when the directory cannot be made, or another user owns it.
     pub fn prepare_sockets(&self) -> Result<()> {
         for socket in [self.socket(), self.tmux_socket()] {
             match socket.parent() {
@@ -72,8 +68,7 @@ impl Paths {
         Ok(())
     }
 
-    /// Links to the tmux server of an earlier swarm, which put its socket on a network file system. Its agents live in
-    /// that server.
+    /// Links to the tmux server of an earlier swarm, with its agents, whose socket is on a network file system.
     fn keep_earlier_tmux(&self) {
         let (earlier, socket) = (self.root.join("tmux.sock"), self.tmux_socket());
         let answers = || std::os::unix::net::UnixStream::connect(&earlier).is_ok();

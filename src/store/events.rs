@@ -16,8 +16,7 @@ use super::{Store, read_bounded, set_aside};
 pub const MAX_EVENT_LOG_BYTES: u64 = 2 << 20;
 
 impl Store {
-    /// Reads the files of the event log, the older one first. Sets aside a file that is not `readable`, and returns
-    /// true if there was one.
+    /// Reads the files of the event log, the older one first. Sets aside files that are not `readable`; true if it did.
     pub fn read_events(&self, readable: impl Fn(&str) -> Result<(), String>) -> (Vec<String>, bool) {
         let path = self.paths.event_log();
         let (mut texts, mut damaged) = (vec![], false);
@@ -41,10 +40,8 @@ impl Store {
         (texts, damaged)
     }
 
-    /// Appends whole lines to the event log. A new file starts with `header`, which is a line too.
-    ///
-    /// # Errors
-    /// When the lines cannot be written. The log is then unchanged, or rotated without these lines.
+    /// Appends whole lines to the event log. A new file starts with `header`, which is a line too. Fails when the lines
+    /// cannot be written. The log is then unchanged, or rotated without these lines.
     pub fn append_events(&self, header: &str, lines: &str) -> io::Result<()> {
         self.check_owner().map_err(io::Error::other)?;
         let path = self.paths.event_log();

@@ -48,9 +48,8 @@ impl Mark {
 }
 
 impl Store {
-    /// Reads every record, sorted by name. What cannot be read is set aside or reserved and reported as a
-    /// [`Problem`], and so are files that were set aside earlier. The predecessor's workers are added unless a record
-    /// has their name.
+    /// Reads every record, sorted by name. What cannot be read is set aside or reserved and reported as a [`Problem`],
+    /// and so are files that were set aside earlier. Adds the predecessor's workers unless a record has their name.
     pub fn load_all(&self) -> (Vec<Record>, Vec<Problem>) {
         let (mut records, mut problems) = (vec![], self.take_problems());
         let dir = self.paths.workers_dir();
@@ -106,10 +105,7 @@ impl Store {
         })
     }
 
-    /// Writes a record.
-    ///
-    /// # Errors
-    /// For a reserved name, or when the record cannot be written. The earlier record is then unchanged.
+    /// Writes a record. Fails for a reserved name or when it cannot be written; the earlier record is then unchanged.
     pub fn save(&self, record: &Record) -> Result<()> {
         let path = self.writable(&record.name)?;
         let bytes = record.to_bytes().map_err(|e| failed("write", &path, e))?;

@@ -19,8 +19,7 @@ use crate::paths::{Paths, private_dir};
 /// How long a starting daemon waits for the lock, which a reader of the file may hold for a moment.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// How long a daemon in a shared directory waits before it checks that no daemon of another host has written the file
-/// at the same time.
+/// How long a daemon in a shared directory waits before it checks that no other host's daemon has written the file too.
 const SETTLE_DELAY: Duration = Duration::from_secs(1);
 
 /// The daemon holds it as long as it runs, and the kernel releases it. The file names the daemon and its machine. No
@@ -87,10 +86,7 @@ impl DaemonLock {
         owner::is_own(&self.file, &self.path)
     }
 
-    /// The error for a write by a daemon that is no longer the owner.
-    ///
-    /// # Errors
-    /// If another daemon may be the owner.
+    /// Refuses a write by a daemon that may no longer be the owner.
     pub(super) fn check(&self) -> Result<()> {
         if self.is_current() {
             return Ok(());

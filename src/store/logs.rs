@@ -30,11 +30,8 @@ pub struct LogTail {
 }
 
 impl Store {
-    /// Appends a line, which contains its time, to a loop's log. [`Store::sync_iteration`] makes it durable. The
-    /// daemon adds lines again at its start that a power cut took.
-    ///
-    /// # Errors
-    /// When the line cannot be written. The log is then unchanged.
+    /// Appends a line, which contains its time, to a loop's log. [`Store::sync_iteration`] makes it durable. The daemon
+    /// adds lines again at its start that a power cut took. On failure, the log is unchanged.
     pub fn append_iteration_log(&self, name: &WorkerName, line: &str) -> Result<()> {
         self.check_owner()?;
         private_dir(&self.paths.ralph_dir(name))?;
@@ -50,11 +47,8 @@ impl Store {
         tail(&path, lines, max_bytes).map_err(|e| failed("read", &path, e))
     }
 
-    /// Appends a run's output to the worker's log, below a header line. If the output is longer than a log may be,
-    /// its end is kept and the header says so.
-    ///
-    /// # Errors
-    /// When the log cannot be written. The log is then unchanged, or rotated without this output.
+    /// Appends a run's output to the worker's log, below a header line. If the output is longer than a log may be, its
+    /// end is kept and the header says so. On failure, the log is unchanged, or rotated without this output.
     pub fn append_worker_log(&self, name: &WorkerName, header: &str, text: &str) -> Result<()> {
         self.check_owner()?;
         let path = self.paths.worker_log(name);
@@ -76,8 +70,7 @@ impl Store {
         append(&path, block.as_bytes()).map_err(|e| failed("write", &path, e))
     }
 
-    /// The last lines of a worker's output, across a rotation, read from at most `max_bytes` of its log; empty if
-    /// there is none.
+    /// The last lines of a worker's output, across a rotation, read from at most `max_bytes` of its log, or empty.
     pub fn read_worker_log_tail(&self, name: &WorkerName, lines: usize, max_bytes: u64) -> Result<LogTail> {
         let path = self.paths.worker_log(name);
         let new = tail(&path, lines, max_bytes).map_err(|e| failed("read", &path, e))?;
@@ -158,8 +151,7 @@ fn last_bytes(text: &str, max: usize) -> (&str, usize) {
     (&text[start..], start)
 }
 
-/// Appends whole lines. Ends a line first that a crash or a full disk cut off. If the disk is full, removes what this
-/// call wrote.
+/// Appends whole lines. Ends a cut-off line first (crash, full disk). If the disk is full, removes what it wrote.
 pub(super) fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
     let before = file.metadata()?.len();

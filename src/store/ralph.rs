@@ -63,11 +63,9 @@ impl Store {
         Ok(read_state(&self.paths.ralph_state(name), name))
     }
 
-    /// Writes a loop's state under its lock, and makes the directory if it is missing. Unknown keys of the file on
-    /// disk survive. A file that cannot be parsed is set aside first and reported by [`Store::take_problems`].
-    ///
-    /// # Errors
-    /// When the file cannot be written, or a newer swarm wrote it. The earlier file is then unchanged.
+    /// Writes a loop's state under its lock, and makes the directory if it is missing. Unknown keys of the file on disk
+    /// survive. A file that cannot be parsed is set aside first and reported by [`Store::take_problems`]. Fails when
+    /// the file cannot be written, or a newer swarm wrote it. The earlier file is then unchanged.
     pub fn write_ralph(&self, name: &WorkerName, file: &RalphFile) -> Result<RalphStamp> {
         self.check_owner()?;
         let dir = self.paths.ralph_dir(name);
@@ -99,10 +97,8 @@ impl Store {
         fs::metadata(self.paths.ralph_state(name)).ok().as_ref().map(RalphStamp::of)
     }
 
-    /// Writes one of an iteration's files. It is durable after [`Store::sync_iteration`].
-    ///
-    /// # Errors
-    /// When `file_name` is not a plain file name, or the file cannot be written.
+    /// Writes one of an iteration's files. It is durable after [`Store::sync_iteration`]. Fails when `file_name` is not
+    /// a plain file name, or the file cannot be written.
     pub fn write_iteration_file(
         &self,
         name: &WorkerName,
@@ -140,8 +136,7 @@ impl Store {
         }
     }
 
-    /// Archives a loop's directory as `NAME.N`, with a number above all existing ones. Does
-    /// nothing if there is no such loop.
+    /// Archives a loop's directory, if it exists, as `NAME.N`, with a number above all existing ones.
     pub fn archive_ralph(&self, name: &WorkerName) -> Result<()> {
         self.check_owner()?;
         let dir = self.paths.ralph_dir(name);
@@ -203,8 +198,7 @@ impl Store {
     }
 }
 
-/// Before the first write over a file of an older format, a copy is kept as `FILE.vN`, so that the user can return to
-/// that swarm.
+/// Keeps a copy of a file in an older format as `FILE.vN` before the first write, for a return to that swarm.
 fn keep_original(path: &Path, format: u32) -> Result<()> {
     let kept = path.with_file_name(format!("{}.v{format}", file_name(path)));
     if fs::symlink_metadata(&kept).is_ok() {

@@ -49,8 +49,7 @@ pub fn record(mut input: impl Read, path: &Path, limit: u64) {
     }
 }
 
-/// Writes to standard error, which is the daemon's log. Rotates it if it is the file at `path`, and not a terminal or
-/// a service manager's journal.
+/// Writes to standard error, the daemon's log. Rotates it if it is the file at `path`, not a terminal or a journal.
 #[derive(Clone, Debug)]
 pub struct LogWriter {
     path: PathBuf,

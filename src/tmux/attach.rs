@@ -17,8 +17,7 @@ use super::plain::{self, Words};
 use super::{quote, window};
 use crate::error::Result;
 
-/// The program in a session's first window, until the worker's window replaces it. It has two words, so tmux uses no
-/// shell.
+/// The program in a session's first window, until the worker's replaces it. Two words, so tmux uses no shell.
 const PLACEHOLDER: [&str; 2] = ["sleep", "60"];
 
 /// The commands that `swarm attach` runs, as plain argv so that the client can run them.
@@ -43,8 +42,7 @@ impl AttachPlan {
     }
 }
 
-/// The format of the status line. tmux expands formats and times in it. If the terminal is narrow, the title is cut and
-/// the keys that leave stay.
+/// The format of the status line. tmux expands formats and times in it. A narrow terminal cuts the title, not the keys.
 fn status_line(title: &str, inside_tmux: bool) -> String {
     const PREFIX: &str = "#{s/C-/Ctrl-/:prefix}";
     let title = title.replace('#', "##").replace('%', "%%");
@@ -63,9 +61,8 @@ impl Tmux {
     /// Builds the attach to a window (`@3`) whose own size is `size`. A read-only client cannot type. The status line
     /// shows `title` and the keys that detach.
     ///
-    /// The commands form one chain, and tmux stops at the first that fails. If the window is gone, the first fails;
-    /// if tmux cannot use the terminal, the second fails. Both are before the session exists, so nothing is left
-    /// behind.
+    /// The commands form one chain, and tmux stops at the first that fails. If the window is gone, the first fails; if
+    /// tmux cannot use the terminal, the second fails. Both precede the session, so nothing is left.
     pub fn attach_argv(&self, window: &str, size: (u16, u16), read_only: bool, title: &str) -> AttachPlan {
         let view = format!("{}-view-{}-{}", self.session(), std::process::id(), unique());
         let latest = SetOption::new().window().target_pane(window).option("window-size").value("latest");
@@ -105,8 +102,7 @@ impl Tmux {
         }
     }
 
-    /// Whether a pane (`%7`) exists and belongs to this worker. A new server reuses ids, so an id alone may mean
-    /// another worker.
+    /// Whether a pane (`%7`) exists and is this worker's. A new server reuses ids, so the id alone proves nothing.
     pub async fn is_pane_of(&self, pane: &str, worker: &str) -> Result<bool> {
         let ask = ["display-message", "-p", "-t", pane, "#{pane_id} #{@swarm_worker}"];
         let output = self.0.run(&[Words::from(ask)]).await?;

@@ -1,8 +1,7 @@
 //! Generates the configuration of swarm's own tmux server.
 //!
 //! Keys keep tmux's defaults (prefix C-b). `window-size manual` is never set globally: on tmux 3.3a to 3.6 that ends
-//! the server at the next window. It is set for each window instead, and the lines after the user's file undo a
-//! global setting.
+//! the server at the next window. It is set for each window, and lines after the user's file undo a global setting.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;

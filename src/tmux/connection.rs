@@ -25,7 +25,6 @@ pub(super) struct Link {
     pub(super) id: u64,
     pub(super) requests: mpsc::UnboundedSender<ControlRequest>,
     pub(super) task: tokio::task::AbortHandle,
-    /// How captures are read through it.
     pub(super) captures: Captures,
 }
 

@@ -1,5 +1,4 @@
-//! The control client: one `tmux -C` process, attached to a hidden session, that answers requests without a new
-//! process for each.
+//! The control client: one `tmux -C` process, attached to a hidden session, that serves many requests.
 //!
 //! Only the tick's requests (list, capture) use it. One task owns the process and its pipes. A request is some lines
 //! and the number of replies to them; replies arrive in order. Any error (timeout, end of file, an unexpected reply)
@@ -47,10 +46,7 @@ impl Inner {
         }
     }
 
-    /// Sends lines, each of which has exactly one reply, and waits for the replies.
-    ///
-    /// # Errors
-    /// When the connection fails. It is dropped then.
+    /// Sends lines, each of which has exactly one reply, and waits for the replies. A connection that fails is dropped.
     pub(super) async fn ask(
         &self,
         link: &Link,

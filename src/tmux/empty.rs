@@ -5,8 +5,7 @@
 //! connections and answers none. It holds no panes, so swarm treats it as gone and may start a new server. A server
 //! that merely hangs still has the terminals of its panes open.
 //!
-//! [`super::server`] uses it. It does not search for servers by name: the kernel reports which process listens at the
-//! socket.
+//! [`super::server`] uses it. It searches no server by name: the kernel reports which process listens at the socket.
 
 use std::path::Path;
 use std::time::Duration;
@@ -31,8 +30,7 @@ pub(super) const EMPTY_CHECK_TIME: Duration = EMPTY_POLL_INTERVAL.saturating_mul
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Inner {
-    /// Resolves when the server is known to hold no pane. Never resolves for a server that holds one or cannot be
-    /// examined.
+    /// Resolves when the server is known to hold no pane; never if it holds one or cannot be examined.
     pub(super) async fn until_empty(&self, listener: Option<i32>) {
         let Some(pid) = listener else { return std::future::pending().await };
         let mut empty = 0;
@@ -42,10 +40,7 @@ impl Inner {
         }
     }
 
-    /// Ends the server that listens at the socket but holds nothing, so that another can start.
-    ///
-    /// # Errors
-    /// When another process listens there.
+    /// Ends the empty server at the socket, so that another can start. Fails when another process listens there.
     pub(super) async fn end_empty(&self) -> Result<()> {
         let ServerProbe::Listening(listener) = probe(self.socket_path()).await else { return Ok(()) };
         let Some(pid) = listener else { return Err(self.silent()) };
@@ -65,8 +60,7 @@ impl Inner {
     }
 }
 
-/// Whether a process is the server for this socket and has neither a pane's terminal nor a child. False if that is
-/// unknown.
+/// Whether a process is the server for this socket and has neither a pane's terminal nor a child. False if unknown.
 fn holds_nothing(pid: i32, socket: &Path) -> bool {
     is_server_at(pid, socket)
         && procs::holds_terminals(pid) == Some(false)

@@ -29,10 +29,8 @@ const LIST_CLIENTS: [&str; 3] = ["list-clients", "-F", rows::CLIENT_FORMAT];
 const JOINED: &[&str] = &["-J"];
 
 impl Tmux {
-    /// Lists our panes: in the session, with our marks, or running our wrapper, wherever a user moved them.
-    ///
-    /// # Errors
-    /// When the server is gone or does not respond; [`Tmux::health`] tells which.
+    /// Lists our panes: in the session, with our marks, or running our wrapper, wherever a user moved them. Fails when
+    /// the server is gone or does not respond; [`Tmux::health`] tells which.
     pub async fn list(&self) -> Result<Vec<PaneRow>> {
         let inner = &*self.0;
         let short = rows::parse_all(&inner.query(&["list-panes", "-a", "-F", rows::SHORT_FORMAT]).await?);
@@ -55,9 +53,8 @@ impl Tmux {
             .collect())
     }
 
-    /// Lists all panes of the server, also those that are not ours, with only the values that show whether to capture
-    /// a pane; see [`super::watch`]. Costs a third of [`Tmux::list`]. Lists the clients of the server in the same
-    /// request.
+    /// Lists all panes of the server, also those that are not ours, with only the values that show whether to capture a
+    /// pane; see [`super::watch`]. Costs a third of [`Tmux::list`]. The same request lists the clients.
     pub async fn glance(&self) -> Result<(Vec<Glance>, Vec<AttachedClient>)> {
         let panes = ["list-panes", "-a", "-F", rows::GLANCE_FORMAT];
         let [panes, clients] = self.0.query_all([&panes, &LIST_CLIENTS]).await?;

@@ -1,7 +1,6 @@
 //! Runs plain `tmux` processes: for rare commands, and for all commands while control mode does not work.
 //!
-//! Each has a timeout, a minimal environment, our socket and our configuration file, so that a command that starts a
-//! server starts ours.
+//! Each has a timeout, a minimal environment, our socket and our configuration file, in case it starts a server.
 
 use std::ffi::{OsStr, OsString};
 use std::process::Stdio;
@@ -73,10 +72,8 @@ impl Inner {
         vec!["-u".into(), "-S".into(), socket.into(), "-f".into(), self.options.config.clone().into()]
     }
 
-    /// Runs the commands in one process, in order. tmux stops at the first that fails.
-    ///
-    /// # Errors
-    /// When tmux is not installed or does not end within [`COMMAND_TIMEOUT`]. A refusal by tmux is an [`Output`].
+    /// Runs the commands in one process, in order. tmux stops at the first that fails. Fails when tmux is not installed
+    /// or does not end within [`COMMAND_TIMEOUT`]. A refusal by tmux is an [`Output`].
     pub(super) async fn run(&self, commands: &[Words]) -> Result<Output> {
         self.run_with(commands, None).await
     }
@@ -123,7 +120,6 @@ pub(super) async fn output(mut command: Command, stdin: Option<&[u8]>) -> Result
     }
 }
 
-/// The error when `tmux` cannot be run.
 fn cannot_start(cause: std::io::Error) -> Error {
     if cause.kind() == std::io::ErrorKind::NotFound {
         Error::new(ErrorCode::System, "tmux is not installed")

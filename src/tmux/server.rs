@@ -1,7 +1,6 @@
 //! The server: starting it, its health, and ending it for tests and the demo.
 //!
-//! Only the socket identifies a server. It counts as gone only if nothing can be listening there; a timeout never
-//! means that it is dead.
+//! Only the socket identifies a server. It counts as gone only if nothing can listen there, never after a timeout.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
@@ -29,11 +28,8 @@ use crate::procs;
 const GOODBYE_TIMEOUT: Duration = Duration::from_millis(300);
 
 impl Tmux {
-    /// Starts the server if it does not run, and returns its pid.
-    ///
-    /// # Errors
-    /// When tmux is missing or too old, the socket cannot be used, or the server does not respond. A server that
-    /// exists but does not respond is never replaced.
+    /// Starts the server if it does not run, and returns its pid. Fails when tmux is missing or too old, the socket
+    /// cannot be used, or the server does not respond. A server that exists but does not respond is never replaced.
     pub async fn ensure_server(&self) -> Result<i32> {
         let inner = &*self.0;
         let installed = inner.installed().await?;
@@ -111,10 +107,8 @@ impl Tmux {
         }
     }
 
-    /// Ends the server and everything in it, and waits until it is gone. For tests and the demo.
-    ///
-    /// # Errors
-    /// When it still runs after some seconds.
+    /// Ends the server and everything in it, and waits until it is gone. For tests and the demo. Fails when it still
+    /// runs after some seconds.
     pub async fn kill_server(&self) -> Result<()> {
         let inner = &*self.0;
         let seen = *lock(&inner.server);
@@ -325,10 +319,8 @@ impl Inner {
     }
 }
 
-/// The installed version of tmux in its own notation (`3.3a`).
-///
-/// # Errors
-/// When tmux is not installed, does not respond, or is too old for swarm.
+/// The installed version of tmux in its own notation (`3.3a`). Fails when tmux is not installed, does not respond, or
+/// is too old for swarm.
 pub async fn usable_version() -> Result<String> {
     let said = said_version().await?;
     if Version::parse(&said).is_some_and(|version| version < Version::MINIMUM) {

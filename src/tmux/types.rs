@@ -46,8 +46,7 @@ pub enum Health {
         /// The server's process.
         pid: i32,
     },
-    /// The server is certainly not there: nothing listens at the socket, or the process that listens was told to exit
-    /// and holds no pane.
+    /// Certainly not there: nothing listens at the socket, or the listening process was told to exit and holds no pane.
     Gone,
     /// Something may be there, but it does not respond. The state of the panes is unknown.
     Unresponsive,

@@ -104,8 +104,7 @@ impl Gate {
     }
 }
 
-/// How many times a pane's turn had come by this second. Each pane has its own offset, so that one tick captures few
-/// of them.
+/// How many times a pane's turn had come by this second. Each pane has its own offset, so one tick captures few.
 fn turn(pane: u32, at: i64) -> i64 {
     at.saturating_add(i64::from(pane).saturating_mul(37)).div_euclid(FULL_CAPTURE_EVERY)
 }

@@ -21,18 +21,14 @@ const MADE_FORMAT: &str = "#{pane_id}:#{window_id}:#{pane_pid}:#{pid}";
 
 impl Tmux {
     /// Makes a window at the end of the session, and the session if it is missing, and starts the program. The server
-    /// must run: see [`Tmux::ensure_server`].
-    ///
-    /// # Errors
-    /// When there is no server or tmux cannot make the window. Then there is no window.
+    /// must run: see [`Tmux::ensure_server`]. On failure, no window remains.
     pub async fn new_window(&self, new: NewWindow) -> Result<Pane> {
         if new.argv.is_empty() {
             return Err(Error::invalid("a window needs a program"));
         }
         let inner = &*self.0;
         let _creating = inner.creating.lock().await;
-        // The session ends with its last window, and the user may end it too. Whichever chain is tried, the other may
-        // be right a moment later.
+        // The session ends with its last window, and the user may end it too. Either chain may be wrong a moment later.
         let mut said = String::new();
         for _ in 0..3 {
             let output = inner.run(&self.in_session(&new)).await?;
@@ -119,11 +115,9 @@ impl Tmux {
         }
     }
 
-    /// Whether a session has a window of that name with a live pane. Uses a plain process: the server need not be
-    /// ours, and nothing is started in it.
-    ///
-    /// # Errors
-    /// When tmux does not respond, or refuses for a reason other than a missing window.
+    /// Whether a session has a window of that name with a live pane. Uses a plain process: the server need not be ours,
+    /// and nothing is started in it. Fails when tmux does not respond, or refuses for a reason other than a missing
+    /// window.
     pub async fn window_lives(&self, session: &str, window: &str) -> Result<bool> {
         let target = format!("={session}:");
         let list = Words::from(["list-panes", "-s", "-t", &target, "-F", "#{pane_dead}:#{window_name}"]);

@@ -30,7 +30,6 @@ const SCOPE_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Default)]
 pub(super) struct Confinement {
     cgroups: Vec<RunCgroup>,
-    /// The mechanism of each cap.
     pub(super) in_force: CapsInForce,
 }
 

@@ -42,7 +42,6 @@ pub(super) struct RunCgroup {
 type Limit = (&'static str, String, bool);
 
 impl Hierarchy {
-    /// The cgroups of this process.
     pub(super) fn own() -> Option<Self> {
         let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
         Some(Self { root: "/sys/fs/cgroup".into(), membership, pid: std::process::id() })

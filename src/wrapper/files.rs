@@ -18,8 +18,7 @@ use crate::procs::{self, Proc};
 use crate::sandbox::hosts::PaneProxy;
 
 const LAUNCH_FILE: &str = "launch.json";
-/// The launch file after a wrapper took it. A rename decides who gets it: one wrapper, or [`withdraw_launch`]. It
-/// stays, empty.
+/// The launch file after a wrapper took it. A rename gives it to one wrapper or to [`withdraw_launch`]. Stays, empty.
 const TAKEN_FILE: &str = "launch.json.taken";
 const STARTED_FILE: &str = "started";
 const FORCED_FILE: &str = "forced";
@@ -78,10 +77,7 @@ impl LaunchSpec {
         Some(serde_json::from_slice::<Self>(&std::fs::read(dir.join(LAUNCH_FILE)).ok()?).ok()?.caps)
     }
 
-    /// Takes it: reads it, and leaves an empty file that says so.
-    ///
-    /// # Errors
-    /// `NotFound` if it is not there: another wrapper took it, or the daemon withdrew it.
+    /// Reads the file and empties it. Fails with `NotFound` if another wrapper took it or the daemon withdrew it.
     pub(super) fn take(dir: &Path) -> io::Result<Self> {
         let taken = dir.join(TAKEN_FILE);
         std::fs::rename(dir.join(LAUNCH_FILE), &taken)?;

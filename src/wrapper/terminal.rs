@@ -27,8 +27,7 @@ const MAX_DISCARDED_BYTES: usize = 64 << 10;
 /// Use it once: afterwards the terminal has neither echo nor line mode.
 pub(super) async fn has_taken_all(patience: Duration) -> bool {
     let (tell, told) = oneshot::channel();
-    // A thread that is never joined: a write to a stopped terminal (Ctrl-S, a stopped tmux) blocks for as long as
-    // that lasts.
+    // A thread that is never joined: a write to a stopped terminal (Ctrl-S, a stopped tmux) blocks until it continues.
     let asking = std::thread::Builder::new().spawn(move || {
         let _ = tell.send(ask().unwrap_or(false));
     });

@@ -1,5 +1,4 @@
-//! The context that all parts of a run use: the worker's name, its tmux server, the disk, and the way to the
-//! supervisor.
+//! The context of all parts of a run: the worker's name, its tmux server, the disk, and the way to the supervisor.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,7 +26,6 @@ use crate::tmux::{PANE_TERM, Tmux};
 /// The delay before a write to a full disk is retried.
 const WRITE_RETRY_DELAY: Duration = Duration::from_secs(2);
 
-/// The data that every job of a worker's driver needs.
 #[derive(Clone)]
 pub(crate) struct RunContext {
     pub(crate) name: WorkerName,
@@ -58,12 +56,10 @@ impl RunContext {
         }));
     }
 
-    /// Shows a warning about the worker.
     pub(crate) fn warn(&self, message: String) {
         self.report(RunReport::Notice(Entry::Warning { message }));
     }
 
-    /// True while the worker is being killed.
     pub(crate) fn is_hurried(&self) -> bool {
         self.hurry.load(Ordering::Relaxed)
     }

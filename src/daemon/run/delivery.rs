@@ -45,10 +45,8 @@ const ACCEPTED_MARK: &str = "prompt.taken";
 const UNSENT_TEXT_FILE: &str = "typing";
 
 /// Delivers the prompt of a run whose agent is ready. If an earlier daemon began the delivery, the prompt is pasted
-/// again only if the screen shows that it was not pasted, and not at all if it was accepted.
-///
-/// # Errors
-/// When the agent does not accept the prompt in its box, or never shows it.
+/// again only if the screen shows that it was not pasted, and not at all if it was accepted. Fails when the agent does
+/// not accept the prompt in its box, or never shows it.
 pub(crate) async fn prompt(at: AgentPane<'_>) -> Result<PromptOutcome> {
     let dir = at.context.run_dir(at.pane.run);
     let entered = dir.join(ENTERED_MARK);
@@ -135,10 +133,8 @@ pub(crate) fn was_delivered(run_dir: &Path) -> bool {
 
 /// Types the text that a person sent. In a dialog, only an answer that it offers is typed. Returns a warning if the
 /// agent has not read the text yet. `expects_dialog`: the agent's hook has reported a request. Its dialog can follow
-/// more than a second later, and until then the agent ignores Enter.
-///
-/// # Errors
-/// When a dialog or something unknown replaces the input box, or the agent does not accept the text.
+/// more than a second later, and until then the agent ignores Enter. Fails when a dialog or something unknown replaces
+/// the input box, or the agent does not accept the text.
 pub(crate) async fn typed(
     at: AgentPane<'_>,
     what: &SendParams,
@@ -179,7 +175,6 @@ pub(crate) async fn typed(
     drop(write_unsynced(&mark, text.as_bytes()).or_else(|_| create(&mark).map(drop)));
     let mut plan =
         Plan { enter: *enter, bare_enter: text.is_empty(), settle: Duration::ZERO, ..plan(reader) };
-    // A text of spaces alone cannot be seen in an input box.
     plan.knows_box &= !text.trim().is_empty();
     let purpose = if *keys { DeliveryPurpose::Keys } else { DeliveryPurpose::Text };
     let carrier = DeliveryRun { at, text, plan, purpose, worked: seen.reading.working };
@@ -198,8 +193,7 @@ pub(crate) async fn typed(
     Ok(warning)
 }
 
-/// Removes a text from the input box that was typed and never submitted: its sender got an error, and the next text
-/// would be appended to it.
+/// Removes a text that was typed and never submitted: its sender got an error, and it would precede the next text.
 async fn remove_unsent(at: AgentPane<'_>, seen: PaneReading) -> Result<PaneReading> {
     let AgentPane { context, pane, .. } = at;
     let Ok(unsent) = std::fs::read(context.run_dir(pane.run).join(UNSENT_TEXT_FILE)) else { return Ok(seen) };
@@ -212,11 +206,8 @@ async fn remove_unsent(at: AgentPane<'_>, seen: PaneReading) -> Result<PaneReadi
     Ok(seen)
 }
 
-/// Sends Ctrl-D, which ends the input of an agent that reads lines from its terminal. Not to a dialog, where it may
-/// be an answer.
-///
-/// # Errors
-/// When the agent shows a dialog.
+/// Sends Ctrl-D, which ends the input of an agent that reads lines from its terminal. Not to a dialog, where it may be
+/// an answer. Fails when the agent shows a dialog.
 pub(crate) async fn eof(at: AgentPane<'_>) -> Result<()> {
     let AgentPane { context, pane, .. } = at;
     let gone = |error: Error| if error.code == ErrorCode::NotFound { gone() } else { error };

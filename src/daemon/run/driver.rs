@@ -51,7 +51,6 @@ impl Driver {
         Self { queue, context }
     }
 
-    /// Puts a job at the end of the queue.
     pub(crate) fn push(&self, job: Job) {
         // The task lives as long as the handle; a send can only fail while the runtime shuts down.
         drop(self.queue.send(job));
@@ -92,8 +91,7 @@ async fn work(context: &RunContext, job: Job) {
                 }
                 AgentInput::Eof => delivery::eof(at).await.map(|()| None),
             };
-            // Before the answer: a client that then waits for the end of the turn must not see the end of the last
-            // turn.
+            // Before the answer: a client that then waits for the turn's end must not see the end of the last one.
             context.report(RunReport::Event(Event::Typed(pane.run)));
             reply.answer(outcome.map(|warning| Sent { warnings: warning.into_iter().collect() }));
         }
@@ -112,7 +110,6 @@ async fn work(context: &RunContext, job: Job) {
     }
 }
 
-/// Evaluates a run that ended, and reports the verdict.
 async fn judge(context: &RunContext, ended: &EndedRun, spec: &WorkerSpec, reader: &SharedReader) {
     let lap = |iteration| iteration::IterationRun { context, spec, cwd: &ended.cwd, iteration };
     let reviewer = ended.iteration.as_ref().and_then(|iteration| lap(iteration).reviewer());
@@ -162,8 +159,7 @@ fn ended_as(
     end_if_delivered
 }
 
-/// Starts a run: worktree, prompt, launch file, window. If that fails, only the worktree remains; the next run uses
-/// it.
+/// Starts a run: worktree, prompt, launch file, window. If that fails, only the worktree remains, for the next run.
 async fn spawn(context: &RunContext, job: &SpawnJob) -> Result<Pane, SpawnError> {
     let (run, iteration, reader, mut spec) = (job.run, &job.iteration, &job.reader, &*job.spec);
     let other = |error: Error| sandbox::spawn_error(context, &error);

@@ -32,7 +32,6 @@ const OUTPUT_RETRY_DELAY: Duration = Duration::from_secs(2);
 /// The line in a log above the agent's transcript.
 const TRANSCRIPT_HEADER: &str = "--- transcript ---";
 
-/// Stores the output of a run, closes its pane, and evaluates the gates.
 pub(crate) async fn judge(
     context: &RunContext,
     ended: &EndedRun,
@@ -68,8 +67,7 @@ async fn try_gates(
     reader: &SharedReader,
     output: &str,
 ) -> Verdict {
-    // An earlier look may have found text that is gone now; the last capture has text that was printed after all
-    // looks.
+    // An earlier look may have found text that is gone now; the last capture has text from after all looks.
     let done = || ended.evidence.done || reader.lock().is_ok_and(|reader| reader.done_in(output));
     let done_pattern = spec.done_pattern.as_ref().map(|_| done());
     let Some(iteration) = &ended.iteration else {
@@ -105,7 +103,6 @@ async fn kept_output(context: &RunContext, ended: &EndedRun, spec: &WorkerSpec) 
 const VERDICT_FILE: &str = "verdict";
 const OUTPUT_FILE: &str = "output";
 
-/// The output of a run in its file.
 #[derive(Serialize, Deserialize)]
 struct KeptOutput {
     output: String,

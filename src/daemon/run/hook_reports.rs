@@ -12,20 +12,17 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::{HookNews, HookParams};
 use crate::store::{read_bounded, write_unsynced};
 
-/// Its file in the run's folder.
 const HOOK_RECORD_FILE: &str = "told";
 
 /// A larger file was not written by swarm.
 const MAX_HOOK_RECORD_BYTES: u64 = 1 << 20;
 
-/// The data that an agent's hooks reported about a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct HookRecord {
     /// The session whose reports count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
-    /// Its transcript.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) transcript: Option<PathBuf>,
     /// The last error of the agent's API.

@@ -72,8 +72,7 @@ pub(crate) fn keep_screen_before(dir: &Path, screen: &str, reader: &SharedReader
     Ok(())
 }
 
-/// Records that a dialog replaced the input box: the paste did not reach the agent, or is in the box and not
-/// submitted.
+/// Records that a dialog replaced the input box: the paste was lost, or is in the box and not submitted.
 pub(crate) fn note_interrupted(dir: &Path) -> Result<()> {
     match std::fs::rename(dir.join(PASTED_MARK), dir.join(INTERRUPTED_MARK)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -84,7 +84,6 @@ fn no_turn(none: NoTurn) -> SpawnError {
     }
 }
 
-/// One iteration, with what is needed to run it.
 pub(crate) struct IterationRun<'a> {
     pub(crate) context: &'a RunContext,
     pub(crate) spec: &'a WorkerSpec,
@@ -97,10 +96,8 @@ impl IterationRun<'_> {
         loop_run(self.context, self.spec, &self.iteration.id, self.cwd)
     }
 
-    /// Builds the text for the agent from the prompt file. Takes the baseline before the first iteration.
-    ///
-    /// # Errors
-    /// The baseline cannot be taken, or took all of the loop's time, or the worker was killed meanwhile.
+    /// Builds the text for the agent from the prompt file. Takes the baseline before the first iteration. Fails when
+    /// the baseline cannot be taken or took all of the loop's time, or when the worker was killed meanwhile.
     pub(crate) async fn contract(&self, task: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, SpawnError> {
         let loop_run = self.loop_run();
         let base = tokio::select! {
@@ -194,7 +191,6 @@ impl IterationRun<'_> {
         }
     }
 
-    /// Refuses to go on once the loop's time is up.
     fn refuse_out_of_time(&self) -> Result<(), SpawnError> {
         let is_over = self.iteration.until.is_some_and(|until| Instant::now() >= until);
         if is_over { Err(self.out_of_time()) } else { Ok(()) }
@@ -208,8 +204,7 @@ impl IterationRun<'_> {
         SpawnError::OutOfTime
     }
 
-    /// Returns the baseline, and takes it if there is none. A client that waits for a new worker gets the warnings
-    /// before the checks run.
+    /// Returns the baseline, or takes it. A client that waits for a new worker gets the warnings before the checks run.
     async fn base(&self, loop_run: &LoopRun) -> Result<ledger::Base> {
         if let Some(base) = loop_run.known_base(self.iteration.worked)? {
             return Ok(base);

@@ -20,10 +20,8 @@ use crate::procs::{self, Proc};
 const MAX_PROCESS_CHECKS: usize = 5;
 const PROCESS_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Removes a worktree as [`git::remove_worktree`] does.
-///
-/// # Errors
-/// Those of [`git::remove_worktree`]; a conflict while processes of the worker use the worktree.
+/// Removes a worktree as [`git::remove_worktree`] does. Fails in addition with a conflict while processes of the worker
+/// use the worktree.
 pub(crate) async fn remove(
     context: &RunContext,
     worktree: &Worktree,

@@ -24,9 +24,7 @@ use crate::wrapper::LaunchSpec;
 const SIGNAL_STATUS: i32 = 128;
 
 /// Changes the launch so that the agent starts in the sandbox of its worker, if it has one. `dir` is the run's folder.
-///
-/// # Errors
-/// When the sandbox cannot be built.
+/// Fails when the sandbox cannot be built.
 pub(super) async fn enter(
     context: &RunContext,
     (spec, run): (&WorkerSpec, Run),
@@ -74,10 +72,8 @@ pub(super) fn spawn_error(context: &RunContext, error: &Error) -> SpawnError {
     SpawnError::Other(sentence(error))
 }
 
-/// Makes the Docker sandbox of a worker ready for a run in `cwd`, before anything is written or checked there.
-///
-/// # Errors
-/// When docker fails, or the worker was killed meanwhile.
+/// Makes the Docker sandbox of a worker ready for a run in `cwd`, before anything is written or checked there. Fails
+/// when docker fails, or the worker was killed meanwhile.
 pub(super) async fn open_docker(context: &RunContext, spec: &WorkerSpec, run: Run, cwd: &Path) -> Result<()> {
     let Some(sandbox) = context.worker_sandbox(spec, cwd) else { return Ok(()) };
     let Some(docker) = sandbox.docker.clone() else { return Ok(()) };
@@ -111,8 +107,7 @@ pub(super) fn hook_program<'a>(spec: &WorkerSpec, helper: &'a Path) -> Option<Ho
     hooks_run_inside(helper).then(|| HookProgram { path: Path::new(INNER_PROGRAM), is_inline: true })
 }
 
-/// Leaves the Docker sandbox of a run that ended. If the agent did not exit by itself, it may still run inside, and the
-/// sandbox is stopped.
+/// Leaves the Docker sandbox of a run that ended. Stops it if the agent did not exit by itself: it may still run.
 pub(super) async fn leave_docker(
     context: &RunContext,
     spec: &WorkerSpec,

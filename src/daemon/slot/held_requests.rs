@@ -16,7 +16,6 @@ use crate::protocol::{AgentRequestView, HeldAnswer};
 
 /// How long a hook may not have asked.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
-/// How long an answer is kept.
 const ANSWER_KEPT: Duration = Duration::from_secs(120);
 /// How long the agent shows its input box before its oldest request counts as answered in the dialog. When the hook
 /// starts, the dialog may not be on the screen yet.

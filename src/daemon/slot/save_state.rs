@@ -7,7 +7,6 @@ use crate::daemon::messages::MemoryPressure;
 use crate::error::{Error, ErrorCode};
 use crate::store::RalphStamp;
 
-/// Whether the worker's state is on disk.
 #[derive(Default)]
 pub(crate) enum SaveState {
     #[default]
@@ -21,7 +20,6 @@ pub(crate) enum SaveState {
     },
 }
 
-/// The state of a worker's files on disk, and the work that waits for a save.
 #[derive(Default)]
 pub(crate) struct Saving {
     pub(crate) state: SaveState,
@@ -37,10 +35,8 @@ pub(crate) struct Saving {
     pub(crate) ralph_read: Option<RalphStamp>,
     /// The stamp of the daemon's own last write.
     pub(crate) ralph_written: Option<RalphStamp>,
-    /// Lines of `iterations.log` about the current iteration that an earlier daemon wrote. Empty after the first line
-    /// of this daemon's own.
+    /// Lines of `iterations.log` by an earlier daemon about this iteration. Empty after this daemon's first line.
     pub(crate) log_tail: Vec<String>,
-    /// Lines of `iterations.log` that are not written yet.
     pub(crate) unwritten_log: Vec<String>,
 }
 
@@ -58,7 +54,6 @@ impl Saving {
         if let SaveState::Unsaved { error, .. } = &self.state { error.as_ref() } else { None }
     }
 
-    /// Why the last save failed.
     pub(crate) fn error(&self) -> Option<&str> {
         self.last_error().map(|error| error.message.as_str())
     }

@@ -1,9 +1,8 @@
 //! `clean`: deletes a finished worker and its files.
 //!
-//! The worktree is removed first, and only if nothing would be lost. Otherwise everything stays, so that the worker
-//! and its work are still listed. Then the snapshots of its loops are deleted, if a branch has the work. The record is
-//! deleted last: if the daemon dies before that, the next one still has the worker, and the same command completes the
-//! work.
+//! The worktree is removed first, and only if nothing would be lost. Otherwise everything stays, so that the worker and
+//! its work are still listed. Then the snapshots of its loops are deleted, if a branch has the work. The record is
+//! deleted last: if the daemon dies before that, the next one has the worker, and the same command completes it.
 
 use std::sync::Arc;
 

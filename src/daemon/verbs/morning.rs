@@ -95,7 +95,6 @@ impl Supervisor {
     }
 }
 
-/// Parses a time of a client.
 pub(super) fn time(text: &str) -> Result<DateTime<FixedOffset>> {
     DateTime::parse_from_rfc3339(text).map_err(|_| Error::invalid(format!("invalid time '{text}'")))
 }

@@ -147,7 +147,6 @@ fn hide_held_out(report: &mut Report) {
     }
 }
 
-/// The length of a value as JSON.
 fn size(value: &impl serde::Serialize) -> usize {
     serde_json::to_string(value).map_or(0, |text| text.len())
 }

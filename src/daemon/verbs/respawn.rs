@@ -1,8 +1,7 @@
 //! `respawn`: starts a worker again as it was spawned.
 //!
 //! All checks run before anything is ended. Then each step may take time: end a live worker, remove an unwanted
-//! worktree, start the worker as a spawn does. The worker never disappears meanwhile: if a step fails, the worker
-//! stays, stopped.
+//! worktree, start the worker as a spawn does. If a step fails, the worker stays, stopped.
 
 use std::sync::Arc;
 

@@ -305,8 +305,7 @@ impl Supervisor {
         pending.reply.refuse(Error::new(ErrorCode::Timeout, message).hint(hint));
     }
 
-    /// Removes a worker whose first run failed to start, with everything that was created for it. Then the client
-    /// gets the error.
+    /// Removes a worker whose first run failed to start, with all that was created. Then the client gets the error.
     pub(crate) fn discard_worker(&mut self, name: &WorkerName, reply: Reply, error: Error) {
         if !self.slots.get(name).is_some_and(|s| s.engine.is_stopped()) {
             self.step(name, Event::Kill);

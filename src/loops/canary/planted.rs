@@ -2,8 +2,7 @@
 //!
 //! A journal in the loop's folder names what is about to be added. It is deleted after the removal, so a daemon that
 //! finds one at its start undoes what a killed daemon left. A file is removed only if it contains the token: the
-//! journal is not signed, since the library's loops have no lasting key, and it permits nothing that the agent could
-//! not do itself.
+//! journal is not signed, since the library's loops have no lasting key, and it permits nothing new to the agent.
 
 use std::fs;
 use std::io::{self, Read};
@@ -24,7 +23,6 @@ const JOURNAL_FILE: &str = "canary.json";
 /// The largest journal, canary, or neighbor of one that is read.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The files that are added to the agent's tree.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Journal {
     token: String,
@@ -37,7 +35,6 @@ struct Journal {
     builds: Vec<PathBuf>,
     /// Files in which runners record their results.
     records: Vec<PathBuf>,
-    /// The way to change them.
     #[serde(default)]
     tree: TreeFiles,
 }
@@ -51,10 +48,7 @@ pub(super) struct Planted {
 }
 
 impl Planted {
-    /// Writes the canary.
-    ///
-    /// # Errors
-    /// When the file exists, would be outside of the tree, or cannot be written.
+    /// Writes the canary. Fails when the file exists, would be outside of the tree, or cannot be written.
     pub(super) fn plant(
         loop_run: &LoopRun,
         canary: &Canary,

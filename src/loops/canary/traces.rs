@@ -14,7 +14,6 @@ use crate::sandbox::tree_files::TreeFiles;
 const RECORDS: [&str; 3] =
     [".pytest_cache/v/cache/lastfailed", ".pytest_cache/v/cache/nodeids", ".phpunit.result.cache"];
 
-/// The directory of Python's compiled files.
 const PYTHON_CACHE: &str = "__pycache__";
 
 const MAX_RECORD_BYTES: u64 = 16 << 20;

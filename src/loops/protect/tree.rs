@@ -21,10 +21,7 @@ pub(super) fn bare(text: &str) -> &str {
     text.trim_start_matches("./").trim_end_matches('/')
 }
 
-/// Compiles the globs of `--protect`. A directory matches everything in it.
-///
-/// # Errors
-/// Names the invalid glob.
+/// Compiles the globs of `--protect`. A directory matches everything in it. The error names an invalid glob.
 pub(crate) fn globs(texts: &[String]) -> Result<GlobSet> {
     let mut set = GlobSetBuilder::new();
     for text in texts {
@@ -44,8 +41,7 @@ fn glob(pattern: &str) -> Result<Glob, globset::Error> {
     GlobBuilder::new(pattern).literal_separator(true).build()
 }
 
-/// The files that match, relative to `root`, except those of git and of swarm's progress. `texts` are the globs as
-/// the user typed them.
+/// The files that match, relative to `root`, except git's and swarm's progress. `texts` are the globs as typed.
 pub(super) fn matching(root: &Path, texts: &[String], globs: &GlobSet) -> Vec<PathBuf> {
     walk(root, texts, &|_| false).filter(|path| globs.is_match(path)).collect()
 }

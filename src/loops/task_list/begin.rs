@@ -45,7 +45,6 @@ pub(crate) struct BegunTurn {
 }
 
 impl BegunTurn {
-    /// The notice of the start.
     pub(crate) fn notice(&self, iteration: u32, gate: &TaskGate) -> Entry {
         let (done, total) = gate.count(&self.list);
         Entry::StoryStarted {
@@ -61,10 +60,7 @@ impl BegunTurn {
 
 impl LoopRun {
     /// Chooses the work of an iteration, records the list, and writes `.ralph-active`. After a crash, repeating it
-    /// chooses the same.
-    ///
-    /// # Errors
-    /// When there is nothing to work on, or a file cannot be read or written.
+    /// chooses the same. Fails when there is nothing to work on, or a file cannot be read or written.
     pub(crate) fn begin_turn(
         &self,
         gate: &TaskGate,
@@ -111,10 +107,7 @@ impl LoopRun {
     }
 
     /// Records the list for a test of the gates without an agent, as if the last story was worked on. A person may
-    /// still edit the files.
-    ///
-    /// # Errors
-    /// The list cannot be read, or the record not written.
+    /// still edit the files. Fails when the list cannot be read or the record cannot be written.
     pub(crate) fn begin_without_agent(&self, gate: &TaskGate) -> Result<(), NoTurn> {
         let list = self.first_list(gate)?;
         let mut stories = list.stories().iter().rev();
@@ -250,7 +243,6 @@ impl LoopRun {
         format!("{}\n\n{section}", prompt.trim_end()).into_bytes()
     }
 
-    /// The section of the prompt.
     async fn turn_section(
         &self,
         gate: &TaskGate,

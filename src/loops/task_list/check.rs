@@ -13,10 +13,7 @@ use crate::error::{Error, Result};
 use crate::git;
 use crate::shell::quote;
 
-/// Refuses a list whose files are not committed as they are: a new worktree would not have them.
-///
-/// # Errors
-/// With the files and the command that commits them.
+/// Refuses a list with uncommitted files: a new worktree would not have them. The hint is the command to commit them.
 pub(crate) async fn refuse_uncommitted_list(cwd: &Path, gate: &TaskGate) -> Result<()> {
     let files = [TASKS_FILE, PRD_FILE, PROMPT_FILE].map(|file| format!("{}/{file}", gate.dir));
     let found = git::uncommitted_of(cwd, &files).await;
@@ -29,10 +26,7 @@ pub(crate) async fn refuse_uncommitted_list(cwd: &Path, gate: &TaskGate) -> Resu
         .hint(format!("commit them: git add {dir} && git commit -m 'Plan the task list' -- {dir}")))
 }
 
-/// Reads and checks the list of a loop before it starts.
-///
-/// # Errors
-/// A missing file, a fault of the list, or a list that no iteration could work on.
+/// Reads and checks the list before the loop starts. A list that no iteration could work on is an error too.
 pub(crate) fn check_task_files(cwd: &Path, gate: &TaskGate) -> Result<TaskList> {
     let dir = cwd.join(&gate.dir);
     let init = "swarm ralph init --tasks";

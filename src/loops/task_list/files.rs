@@ -34,7 +34,6 @@ pub(super) struct TaskRecord {
     pub(super) prd: Option<String>,
     /// The prompt; `None` if it is another file.
     pub(super) prompt: Option<String>,
-    /// The work of the iteration.
     pub(super) turn: Option<TaskTurn>,
     /// The loop is paused or has ended, so a person may edit the files.
     pub(super) is_open: bool,

@@ -27,12 +27,9 @@ pub(crate) struct OpenDialog<'d> {
 }
 
 impl OpenDialog<'_> {
-    /// Types one of the answers. Presses Enter only if the keys alone did not answer the dialog, since a second
-    /// dialog may follow, and only if Enter cannot choose anything else. Returns a warning if a dialog of the same
-    /// kind is shown afterwards.
-    ///
-    /// # Errors
-    /// When the dialog ignores the keys.
+    /// Types one of the answers. Presses Enter only if the keys alone did not answer the dialog, since a second dialog
+    /// may follow, and only if Enter cannot choose anything else. Returns a warning if a dialog of the same kind is
+    /// shown afterwards. Fails when the dialog ignores the keys.
     pub(crate) async fn answer(&self, answer: &Answer, enter: bool) -> Result<Option<String>> {
         let AgentPane { context, pane, .. } = self.at;
         let keys: Vec<String> = answer.keys.chars().map(String::from).collect();

@@ -25,7 +25,6 @@ const BUSY_CPU_SHARE: f64 = 0.2;
 /// Between two tries of a look at a tmux that does not answer.
 const TMUX_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// The kind of text that is delivered, and how.
 #[derive(Clone, Copy)]
 pub(crate) enum DeliveryPurpose<'a> {
     /// The prompt of a run, whose folder this is.

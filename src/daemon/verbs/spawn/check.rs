@@ -16,12 +16,10 @@ use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::resolve;
 
-/// The maximum size of a prompt that is passed as an argument. Linux allows 128 KiB for one argument, including the
-/// profile's prefix.
+/// The largest prompt that is passed as an argument. Linux allows 128 KiB for one, including the profile's prefix.
 const MAX_ARGUMENT_BYTES: u64 = 120_000;
 
 impl Supervisor {
-    /// Checks a spec before anything is created, and returns warnings for the user.
     pub(crate) fn check_spec(&self, spec: &WorkerSpec) -> Result<Vec<String>> {
         let prompt = check(spec, self.store.paths().root())?;
         let mut warnings = program::check_gates(spec)?;
@@ -86,8 +84,7 @@ fn task_dir(spec: &WorkerSpec) -> Option<PathBuf> {
     spec.worktree.is_none().then(|| resolve(&spec.cwd.join(&gate.dir)))
 }
 
-/// Checks a spec before anything is created. Returns the contents of its prompt file, if it has one that swarm does
-/// not write itself.
+/// Checks a spec before anything is created. Returns the contents of its prompt file, unless swarm writes it itself.
 pub(crate) fn check(spec: &WorkerSpec, root: &Path) -> Result<Option<Vec<u8>>> {
     let program = spec.cmd.first().filter(|p| !p.is_empty());
     let program =
@@ -215,8 +212,7 @@ pub(crate) fn check_cost(spec: &WorkerSpec) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a prompt that cannot be passed as an argument. A loop's file may change later; if it cannot be passed
-/// then, that iteration fails.
+/// Refuses a prompt that cannot be an argument. If a loop's file changes to such a prompt later, the iteration fails.
 fn check_argument(spec: &WorkerSpec, file: Option<&[u8]>) -> Result<()> {
     if spec.prompt_via != PromptVia::Arg {
         return Ok(());

@@ -43,8 +43,7 @@ fn no_such_program(program: &str, cwd: &Path) -> Error {
     }
 }
 
-/// Refuses the gates' commands whose program cannot run. Returns warnings about those whose program the agent may still
-/// provide.
+/// Refuses the gates' commands whose program cannot run. Warns about programs that the agent may still provide.
 pub(super) fn check_gates(spec: &WorkerSpec) -> Result<Vec<String>> {
     let loop_spec = spec.ralph.as_ref().filter(|_| !spec.is_in_docker());
     let Some(gates) = loop_spec.map(|ralph| &ralph.gates) else { return Ok(vec![]) };

@@ -49,8 +49,7 @@ fn repository(top: &Path) -> Vec<PathBuf> {
     [own, common].into_iter().chain(main).chain(others).collect()
 }
 
-/// Refuses a directory whose files cannot be copied, or that an agent could find in its own. `trees` are those of the
-/// agent, each with its description.
+/// Refuses a directory whose files cannot be copied, or that an agent could find in `trees` (paths and descriptions).
 fn check_hidden(hidden: &Path, trees: impl Iterator<Item = (PathBuf, &'static str)>) -> Result<()> {
     let refuse = |why: &str| {
         Err(Error::usage(format!("--hidden '{}' {why}", hidden.display())).hint(
