@@ -39,9 +39,6 @@ pub(crate) async fn acquire(slots: &Semaphore) -> Option<SemaphorePermit<'_>> {
 }
 
 /// Starts a process. Retries for some seconds while the system has no descriptor, process or memory left for it.
-///
-/// # Errors
-/// The system's error.
 pub(crate) async fn spawn(command: &mut Command) -> io::Result<Child> {
     let short = [Errno::EMFILE, Errno::ENFILE, Errno::EAGAIN, Errno::ENOMEM].map(|errno| errno as i32);
     for _ in 0..MAX_SPAWN_TRIES {

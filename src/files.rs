@@ -1,15 +1,13 @@
 //! Reads and writes single files: a read is bounded, a write happens whole or not at all.
 //!
-//! The store, the wrapper, the hooks and tmux's configuration use it. It does not decide where files are
-//! ([`crate::paths`]) or what they mean.
+//! A write goes to a temporary file in the same directory, which is then renamed. [`write_atomic`] waits for the disk:
+//! use it for what decides how a worker goes on after a power cut. [`write_unsynced`] does not wait: its file survives
+//! a killed daemon, but perhaps not a power cut. That is enough for facts about panes, which do not survive one either.
+//! Waiting for the disk takes most of the time between two iterations.
 //!
-//! A write goes to a temporary file in the same directory, which is then renamed. There are two grades.
-//! [`write_atomic`] waits for the disk: use it for what decides how a worker goes on after a power cut.
-//! [`write_unsynced`] does not wait. Its file survives a killed daemon, but perhaps not a power cut. That is enough
-//! for facts about panes, which do not survive a power cut either. Waiting for the disk takes most of the time
-//! between two iterations.
-//!
-//! Here is also whether a directory lies on a file system that several hosts can use at once.
+//! Here is also whether a directory lies on a file system that several hosts can use at once. Used by the store, the
+//! wrapper, the hooks and tmux's configuration. Deliberately absent: where files are ([`crate::paths`]) and what they
+//! mean.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
@@ -22,20 +20,14 @@ use nix::sys::statfs::statfs;
 /// The suffix of a file that is being written: `.NAME.PID-N.tmp`.
 const TEMPORARY_SUFFIX: &str = ".tmp";
 
-/// Writes `bytes` to `path` with mode 0600 and waits until the file and its directory are on the disk. After a
-/// failure the earlier file is still there and the temporary file is gone.
-///
-/// # Errors
-/// The system's error.
+/// Writes `bytes` to `path` with mode 0600 and waits until the file and its directory are on the disk. After a failure
+/// the earlier file is still there and the temporary file is gone.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with(path, |file| file.write_all(bytes)).map(drop)
 }
 
 /// Writes as [`write_atomic`] does, but does not wait for the disk. Readers see the old file or the new one. After a
 /// power cut there may be either of them, or an empty file.
-///
-/// # Errors
-/// The system's error.
 pub fn write_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace(path, |temporary| create(temporary)?.write_all(bytes))
 }
@@ -56,9 +48,6 @@ pub(crate) fn write_with(
 }
 
 /// Calls `fill` to make a temporary file and renames that file to `path`. After a failure the temporary file is gone.
-///
-/// # Errors
-/// Those of `fill` and of the rename.
 pub(crate) fn replace<T>(path: &Path, fill: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     let temporary = temporary_of(path);
     let done = fill(&temporary).and_then(|filled| fs::rename(&temporary, path).map(|()| filled));
@@ -68,10 +57,7 @@ pub(crate) fn replace<T>(path: &Path, fill: impl FnOnce(&Path) -> io::Result<T>)
     done
 }
 
-/// Writes a new file. Readers see all of it or none.
-///
-/// # Errors
-/// The system's; [`io::ErrorKind::AlreadyExists`] if the path exists.
+/// Writes a new file; [`io::ErrorKind::AlreadyExists`] if the path exists. Readers see all of it or none.
 pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = temporary_of(path);
     let written = fs::write(&temporary, bytes).and_then(|()| fs::hard_link(&temporary, path));
@@ -120,10 +106,7 @@ pub(crate) fn file_name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
-/// Opens a regular file for reading. Others may have put anything at `path`.
-///
-/// # Errors
-/// The system's error; `InvalidInput` if it is not a regular file.
+/// Opens a regular file for reading; `InvalidInput` for another one. Others may have put anything at `path`.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     // Without this flag, opening a FIFO waits for its writer.
     let flags = nix::fcntl::OFlag::O_NONBLOCK.bits();
@@ -134,11 +117,9 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads a whole regular file of at most `limit` bytes. `/dev/null` counts as an empty file. Other users may have
-/// put any file at `path`: a daemon must neither hang on a FIFO nor read a device.
-///
-/// # Errors
-/// The system's error; `InvalidInput` if it is not a regular file; `FileTooLarge` over the limit.
+/// Reads a whole regular file of at most `limit` bytes; `InvalidInput` if it is not one, `FileTooLarge` over the limit.
+/// `/dev/null` counts as an empty file. Other users may have put any file at `path`: a daemon must neither hang on a
+/// FIFO nor read a device.
 pub fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = match open_regular(path) {
         Err(_) if path.canonicalize().is_ok_and(|path| path == Path::new("/dev/null")) => return Ok(vec![]),

@@ -198,10 +198,7 @@ places! {
 }
 
 /// Makes `dir` and its missing parents with mode 0700. Removes other users' access to an existing directory: the
-/// predecessor made it 0755.
-///
-/// # Errors
-/// When it cannot be made, is not a directory, or belongs to another user.
+/// predecessor made it 0755. An error if `dir` is not a directory or belongs to another user.
 pub(crate) fn private_dir(dir: &Path) -> Result<()> {
     let fail = |cause: io::Error| {
         Error::system(format!("cannot use directory '{}'", dir.display()), cause).hint(OWN_DIRECTORY)
@@ -219,20 +216,14 @@ pub(crate) fn private_dir(dir: &Path) -> Result<()> {
 }
 
 /// The path of the running program. Linux marks a program that was removed or replaced; the mark is cut off.
-///
-/// # Errors
-/// When the system does not return the path.
 pub fn own_program() -> Result<PathBuf> {
     let path = env::current_exe().map_err(|e| Error::system("cannot find the path of this program", e))?;
     let unmarked = path.as_os_str().as_bytes().strip_suffix(b" (deleted)");
     Ok(unmarked.map(|bytes| PathBuf::from(OsStr::from_bytes(bytes))).unwrap_or(path))
 }
 
-/// The home directory from `HOME`. The system's user list is not consulted: a service without `HOME` would get a
-/// swarm that its user cannot find.
-///
-/// # Errors
-/// [`ErrorCode::NoDaemon`] if `HOME` is not set or not absolute.
+/// The home directory from `HOME`; [`ErrorCode::NoDaemon`] if that is not set or not absolute. The system's user list
+/// is not consulted: a service without `HOME` would get a swarm that its user cannot find.
 pub(crate) fn home() -> Result<PathBuf> {
     let refuse = |what: &str| Error::new(ErrorCode::NoDaemon, what).hint("set HOME or SWARM_DIR");
     let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
@@ -275,11 +266,9 @@ pub(crate) fn resolve(path: &Path) -> PathBuf {
 }
 
 /// Makes a path that the user typed absolute and independent of the current directory. The directory part is resolved
-/// now, so that renaming a directory which the path only passes through (`sub` in `sub/../PROMPT.md`) changes
-/// nothing. A last component that is a symbolic link stays one: the user may change its target later.
-///
-/// # Errors
-/// When the path is empty, or the current directory is gone.
+/// now, so that renaming a directory which the path only passes through (`sub` in `sub/../PROMPT.md`) changes nothing.
+/// A last component that is a symbolic link stays one: the user may change its target later. An error if the path is
+/// empty, or the current directory is gone.
 pub(crate) fn pin(typed: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(typed)?;
     // `/`, and a path that ends in `..`, have no `file_name`.

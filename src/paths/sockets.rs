@@ -56,11 +56,8 @@ impl Paths {
         self.socket_named("tmux.sock", "tmux")
     }
 
-    /// Makes the directory of the sockets, private to this user. Call it before binding a socket and before trusting
-    /// one.
-    ///
-    /// # Errors
-    /// When the directory cannot be made, or another user owns it.
+    /// Makes the directory of the sockets, private to this user; an error if another user owns it. Call it before
+    /// binding a socket and before trusting one.
     pub fn prepare_sockets(&self) -> Result<()> {
         for socket in [self.socket(), self.tmux_socket()] {
             match socket.parent() {
