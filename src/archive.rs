@@ -37,7 +37,6 @@ const MOVED: [&str; 3] = [PRD_FILE, TASKS_FILE, PROGRESS_FILE];
 /// The most archives of one day and label.
 const MAX_SAME_NAMES: usize = 1000;
 
-/// A list to be archived.
 struct OldList {
     place: TaskDir,
     /// The existing files of [`MOVED`], and a changed prompt.
@@ -48,11 +47,8 @@ struct OldList {
     list: Result<TaskList, String>,
 }
 
-/// Carries out the command.
-///
-/// # Errors
-/// When a loop works on the list, there is nothing to archive, or a file cannot be written. When git cannot commit, the
-/// archive exists.
+/// Carries out the command. Fails when a loop works on the list or there is nothing to archive. When git cannot commit,
+/// the archive exists.
 pub fn run(args: &RalphArchive, out: Out) -> CommandResult {
     let place = TaskDir::find(args.cwd.as_deref(), args.ralph_dir.as_deref())?;
     place.require()?;

@@ -1,16 +1,14 @@
 //! The client: one file a verb, over one connection to the daemon.
 //!
-//! `main` calls [`run`] with the parsed command. A verb checks what it can by itself, connects ([`connect`]
-//! starts the daemon when it is absent), calls, and prints through [`crate::out`]. The verbs are in `verbs/`, one file
-//! each; a sub-verb has its own file. The other modules are what several verbs share.
+//! `main` calls [`run`] with the parsed command. A verb (`verbs/`) checks what it can by itself, connects ([`connect`]
+//! starts the daemon when it is absent), calls, and prints through [`crate::out`]. [`crate::stories`] uses [`connect`]
+//! too, and [`crate::archive`] uses [`task_list_file`].
 //!
 //! The client reads the settings and the files that the user names, through [`crate::settings`] and [`crate::paths`].
 //! It writes the start of the daemon's log and which release it has reported ([`connect`]), PROMPT.md and TODO.md or
 //! the files of a task list (`ralph init`), task lists (`ralph tasks import`, `ralph tasks export`), and a new settings
-//! file (`config edit`). Everything else is on the wire.
-//! [`crate::stories`] uses [`connect`] too, and [`crate::archive`] uses [`task_list_file`]. Commands that work without
-//! a daemon are not here: [`crate::session`], [`crate::hooks`], [`crate::doctor`], [`crate::demo`], [`crate::archive`].
-//! Deliberately absent: the daemon's files, git, and ending processes (except an old daemon, in `daemon restart`).
+//! file (`config edit`). Deliberately absent: the daemon's files, git, ending processes (except an old daemon, in
+//! `daemon restart`), and the commands that work without a daemon.
 
 use std::path::PathBuf;
 
@@ -46,10 +44,7 @@ pub(crate) mod worker;
 #[cfg(test)]
 pub(crate) mod testing;
 
-/// Carries out `command` and returns its exit status.
-///
-/// # Errors
-/// Whatever stopped it; `main` prints it and takes the exit status from its code.
+/// Carries out `command` and returns its exit status. `main` prints an error and takes the exit status from its code.
 pub fn run(command: Command, config: Option<PathBuf>, on: &OnHost, out: Out) -> CommandResult {
     let mut context = context::ClientContext { out, config, host: None };
     block_on(on_host::run(&mut context, command, on))?

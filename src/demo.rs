@@ -54,10 +54,7 @@ const EXPECTED_LINES: [&str; 9] = [
 /// The line after which the status page is shown.
 const STATUS_AFTER: &str = "[ralph] demo: starting iteration 3/10";
 
-/// Runs the demo.
-///
-/// # Errors
-/// The first step that failed or had unexpected output.
+/// Runs the demo. The error is that of the first step that failed or had unexpected output.
 pub fn run(out: Out) -> CommandResult {
     block_on(perform(out))?
 }
@@ -188,7 +185,6 @@ fn epilogue(out: Out) -> Result<(), Failure> {
     command_line(out, "swarm attach NAME         # from another terminal: watch it work")
 }
 
-/// Prints an explanation after an empty line.
 fn heading(out: Out, words: &str) -> Result<(), Failure> {
     out.line("")?;
     narrate(out, words)

@@ -29,7 +29,6 @@ use crate::tmux::{Tmux, TmuxOptions};
 /// The time limit for all checks together; each has a shorter one of its own.
 const DOCTOR_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// The output of `--format json`.
 #[derive(Serialize)]
 struct DoctorReport {
     /// Nothing failed.
@@ -38,9 +37,6 @@ struct DoctorReport {
 }
 
 /// Runs the checks, prints the results, and returns the exit status: 0 if none failed, otherwise 1.
-///
-/// # Errors
-/// When the output cannot be written.
 pub fn run(args: &PageFormatArg, out: Out) -> Result<u8, Failure> {
     let checks = block_on(async { timeout(DOCTOR_TIMEOUT, look()).await })?.unwrap_or_else(|_| {
         let message = format!("the checks took longer than {} s", DOCTOR_TIMEOUT.as_secs());

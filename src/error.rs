@@ -105,12 +105,10 @@ impl Error {
         Self::new(ErrorCode::Usage, message)
     }
 
-    /// Makes an [`ErrorCode::Conflict`] error.
     pub(crate) fn conflict(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Conflict, message)
     }
 
-    /// Makes an [`ErrorCode::Internal`] error.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Internal, message)
     }

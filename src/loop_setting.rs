@@ -15,10 +15,8 @@ use crate::error::{Error, Result};
 pub(crate) const CHANGEABLE_SETTINGS: &str = "max_iterations, max_time, max_cost, max_tokens, max_failures, no_progress, max_context, inactivity_timeout, question_timeout, \
      done_pattern, prompt_file";
 
-/// Parses one setting. Durations are seconds and costs are millionths of a US dollar, as in a spawn.
-///
-/// # Errors
-/// Names the setting and what it accepts.
+/// Parses one setting. Durations are seconds and costs are millionths of a US dollar, as in a spawn. The error names
+/// the setting and what it accepts.
 pub(crate) fn parse(key: &str, value: &str) -> Result<Edits> {
     let mut edits = Edits::default();
     match key {

@@ -101,7 +101,6 @@ impl Out {
         }
     }
 
-    /// Prints without color and cuts no cell.
     #[cfg(test)]
     pub(crate) fn plain() -> Self {
         Self { color_out: false, color_err: false, can_rewrite: false, width: None }

@@ -1,9 +1,8 @@
 //! The protocol between client and daemon: JSON, one object per line, over a Unix socket; see `swarm-protocol(7)`.
 //!
-//! Client and daemon share only these types. They contain nothing of the disk (`store` and `swarm_state::format` are
-//! another contract). No path, pid or socket has a meaning for a call, so that a daemon behind ssh can serve the same
-//! lines. This file has the lines' common parts and the list of methods; the modules have the parameters and answers
-//! by topic.
+//! Client and daemon share only these types. They contain nothing of the disk, and no path, pid or socket has a meaning
+//! for a call, so that a daemon behind ssh can serve the same lines. This file has the lines' common parts and the list
+//! of methods; the modules have the parameters and answers by topic.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -90,10 +90,7 @@ impl Deref for Place {
     }
 }
 
-/// The place of a host of the settings; `local` is this machine.
-///
-/// # Errors
-/// When the settings do not have the host.
+/// The place of a host of the settings, or an error if they do not have it; `local` is this machine.
 pub(crate) fn find(paths: &Paths, hosts: &BTreeMap<HostName, HostSpec>, name: &HostName) -> Result<Place> {
     if name.as_str() == LOCAL {
         return Ok(Place::from(paths));

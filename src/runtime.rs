@@ -12,9 +12,6 @@ use tokio::signal::unix::{self, SignalKind};
 use crate::error::{Error, Result};
 
 /// Runs a future to its end, in this thread.
-///
-/// # Errors
-/// When the system refuses what a runtime needs.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -31,16 +28,12 @@ pub(crate) struct CaughtSignals(Vec<(Signal, unix::Signal)>);
 
 impl CaughtSignals {
     /// Catches these signals.
-    ///
-    /// # Errors
-    /// When the system refuses.
     pub(crate) fn new(which: &[Signal]) -> Result<Self> {
         let catch = |which: &Signal| Ok((*which, unix::signal(SignalKind::from_raw(*which as i32))?));
         let caught: std::io::Result<_> = which.iter().map(catch).collect();
         caught.map(Self).map_err(|e| Error::system("cannot listen for signals", e))
     }
 
-    /// Returns the next signal.
     pub(crate) async fn next(&mut self) -> Signal {
         poll_fn(|cx| {
             let mut caught = self.0.iter_mut();

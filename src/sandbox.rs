@@ -1,11 +1,9 @@
 //! Sandboxes: chooses the program that builds one, and wraps a command so that it runs inside.
 //!
-//! [`choose`] decides at a spawn, [`WorkerSandbox`] wraps each run of the agent and each check of a worker. What a
-//! sandbox may see and write is decided by [`swarm_state::sandbox`]; [`facts`] collects what exists, [`bwrap`] knows
-//! bubblewrap. [`mod@proxy`] gives a sandbox without a network the allowed hosts, through the [`bridge`] inside.
-//! [`docker`] knows Docker Sandbox, and [`tree_files`] writes into the tree of an agent in it.
-//! Used by the client, the daemon, `doctor` and the loops. Deliberately absent: any way to run without a sandbox that
-//! was requested.
+//! [`choose`] decides at a spawn, [`WorkerSandbox`] wraps each run of the agent and each check of a worker.
+//! [`swarm_state::sandbox`] decides what a sandbox may see and write; [`facts`] collects what exists. Used by the
+//! client, the daemon, `doctor` and the loops. Deliberately absent: any way to run without a sandbox that was
+//! requested.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -40,7 +38,6 @@ pub(crate) use placeholders::HeldPlaceholders;
 use worker::sandbox_dir;
 pub(crate) use worker::{SandboxPrefix, SandboxedCommand, WorkerSandbox, named_files};
 
-/// The choice for a worker.
 #[derive(Debug, Default)]
 pub(crate) struct SandboxChoice {
     /// The kind and its program; `None` for no sandbox.
@@ -49,10 +46,8 @@ pub(crate) struct SandboxChoice {
     pub(crate) warning: Option<String>,
 }
 
-/// Chooses the program for a sandbox. `obstacle` is why it cannot be Docker Sandbox, with the next step.
-///
-/// # Errors
-/// [`ErrorCode::Sandbox`] if the requested one cannot be built, with the fix as a hint.
+/// Chooses the program for a sandbox; [`ErrorCode::Sandbox`] if the requested one cannot be built, with the fix as a
+/// hint. `obstacle` is why it cannot be Docker Sandbox, with the next step.
 pub(crate) fn choose(wish: SandboxWish, obstacle: Option<(String, &str)>) -> Result<SandboxChoice> {
     let of_kind = |kind| move |program| SandboxChoice { program: Some((kind, program)), warning: None };
     let bwrap = of_kind(SandboxKind::Bwrap);
@@ -82,10 +77,8 @@ pub(crate) fn is_inside(paths: &Paths) -> bool {
 }
 
 impl WorkerSandbox {
-    /// Prepares a sandbox, changes the environment, and returns the way in. Blocks for a moment.
-    ///
-    /// # Errors
-    /// [`ErrorCode::Sandbox`] if the tree cannot be protected, and the system's errors.
+    /// Prepares a sandbox, changes the environment, and returns the way in. Blocks for a moment. [`ErrorCode::Sandbox`]
+    /// if the tree cannot be protected.
     pub(crate) fn prepare(&self, command: SandboxedCommand<'_>) -> Result<SandboxPrefix> {
         if let Some(docker) = &self.docker {
             let env_file = sandbox_dir(&self.paths).join(&self.worker).join("docker.env");
@@ -109,8 +102,6 @@ impl WorkerSandbox {
     }
 
     /// The content of the Docker sandbox for an agent. `identity` is the name and the address for commits.
-    ///
-    /// # Errors
     /// [`ErrorCode::Sandbox`] if the directory, or one of the further paths, cannot be in it.
     pub(crate) fn docker_setup(
         &self,
@@ -166,10 +157,8 @@ impl WorkerSandbox {
     }
 }
 
-/// Refuses a directory that no bubblewrap sandbox can be for. Used before a worker is replaced.
-///
-/// # Errors
-/// [`ErrorCode::Sandbox`] with the reason.
+/// Refuses, with [`ErrorCode::Sandbox`], a directory that no bubblewrap sandbox can be for. Used before a worker is
+/// replaced.
 pub(crate) fn check_directory(cwd: &Path) -> Result<()> {
     let (home, paths) = (resolve(&home()?), Paths::from_env()?);
     let tree = facts::tree(None, cwd)?;

@@ -1,8 +1,7 @@
 //! The loops within agent sessions: one agent session, kept going by its own Stop hook.
 //!
-//! [`start`] starts, resumes and cancels a loop, for a shell ([`verbs`], `swarm session`) and for what a person typed
-//! into the agent ([`prompt`]). [`stop`] answers a Stop hook by what the [`tail`] of the transcript says. [`project`]
-//! is what a do-it project needs, [`store`] where the state files and books lie. [`crate::hooks::run`] calls `prompt`
+//! [`start`] starts, resumes and cancels a loop, for a shell ([`verbs`]) and for what a person typed into the agent
+//! ([`prompt`]). [`stop`] answers a Stop hook by the [`tail`] of the transcript. [`crate::hooks::run`] calls `prompt`
 //! and `stop`. `swarm_state::session` decides what follows from a stop. Deliberately absent: the daemon, which knows
 //! nothing of these loops.
 

@@ -1,10 +1,9 @@
 //! Settings files: which are read, and which keys they may have.
 //!
 //! The client reads them before a spawn and sends the daemon what it needs. Later files win, key by key: the user's
-//! `config.toml`, then `swarm.toml` in the current directory, then `-c FILE`. An unknown key or a bad value is an
-//! error with file, line and key.
-//!
-//! `man swarm-config` lists the keys, and `template.toml` is the file that `config edit` starts with.
+//! `config.toml`, then `swarm.toml` in the current directory, then `-c FILE`. An unknown key or a bad value is an error
+//! with file, line and key. `man swarm-config` lists the keys, and `template.toml` is the file that `config edit`
+//! starts with.
 //!
 //! Environment variables are not settings. A command is a list and never one string, whose meaning would depend on a
 //! shell.
@@ -86,18 +85,13 @@ pub struct Settings {
 pub(crate) const TEMPLATE: &str = include_str!("settings/template.toml");
 
 impl Settings {
-    /// Reads and merges the files. `user` and `local` may be missing, `explicit` (`-c`) may not.
-    ///
-    /// # Errors
-    /// `FILE:LINE: …` for the first error in a file, or a file that cannot be read.
+    /// Reads and merges the files. `user` and `local` may be missing, `explicit` (`-c`) may not. The error is
+    /// `FILE:LINE: …` for the first error in a file, or that of a file that cannot be read.
     pub fn load(user: &Path, local: Option<&Path>, explicit: Option<&Path>) -> Result<Self> {
         Self::load_all(user, local, explicit).map_err(|mut errors| errors.swap_remove(0))
     }
 
-    /// As [`Settings::load`].
-    ///
-    /// # Errors
-    /// Every error in every file, at least one.
+    /// As [`Settings::load`], with every error in every file: at least one.
     pub fn load_all(user: &Path, local: Option<&Path>, explicit: Option<&Path>) -> Result<Self, Vec<Error>> {
         Self::load_over(agents::built_in(), user, local, explicit)
     }

@@ -81,9 +81,6 @@ impl fmt::Debug for SigningKey {
 
 impl SigningKey {
     /// Returns a key that no file has.
-    ///
-    /// # Errors
-    /// The system has no random numbers.
     pub(crate) fn random() -> io::Result<Self> {
         let mut key = [0; KEY_BYTES];
         File::open("/dev/urandom")?.read_exact(&mut key)?;
@@ -96,9 +93,6 @@ impl SigningKey {
     }
 
     /// Reads the key; `None` if there is no file, or one that is not a key.
-    ///
-    /// # Errors
-    /// The file exists and cannot be read.
     pub(crate) fn read(path: &Path) -> io::Result<Option<Self>> {
         match read_bounded(path, KEY_BYTES as u64) {
             Ok(bytes) => Ok(bytes.try_into().ok().map(Self)),
@@ -110,9 +104,6 @@ impl SigningKey {
     }
 
     /// Makes a key and writes it.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let key = Self::random()?;
         key.write(path)?;
@@ -120,26 +111,17 @@ impl SigningKey {
     }
 
     /// Writes the key.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
         write_atomic(path, &self.0)
     }
 
-    /// Returns the content of a signed file with `value`. `purpose` names what the file is for; a reader must name the
-    /// same.
-    ///
-    /// # Errors
-    /// The value is not a JSON object with a member.
+    /// Returns the content of a signed file with `value`, which has to be a JSON object with a member. `purpose` names
+    /// what the file is for; a reader must name the same.
     pub(crate) fn sign(&self, purpose: Purpose<'_>, value: &impl Serialize) -> io::Result<Vec<u8>> {
         self.sign_text(purpose, &serde_json::to_string_pretty(value)?)
     }
 
     /// As [`SigningKey::sign`], for an object that is already indented text.
-    ///
-    /// # Errors
-    /// As [`SigningKey::sign`].
     pub(crate) fn sign_text(&self, purpose: Purpose<'_>, text: &str) -> io::Result<Vec<u8>> {
         let body = text.trim_end().strip_suffix("\n}");
         let body = body.ok_or_else(|| io::Error::other("not an object with members"))?;

@@ -36,18 +36,13 @@ const MAX_BYTES: u64 = 32 << 20;
 /// The directory of a task list.
 #[derive(Debug)]
 pub(crate) struct TaskDir {
-    /// The project's directory.
     pub(crate) project: PathBuf,
-    /// The directory of the list.
     pub(crate) dir: PathBuf,
 }
 
 impl TaskDir {
     /// Finds the directory: `ralph_dir`, or else `ralph` in `cwd`. Without `cwd`, the project is the current directory,
-    /// or the parent of a `ralph_dir` outside of it.
-    ///
-    /// # Errors
-    /// When a path cannot be resolved, or the project's directory does not exist.
+    /// or the parent of a `ralph_dir` outside of it. An error if the project's directory does not exist.
     pub(crate) fn find(cwd: Option<&Path>, ralph_dir: Option<&Path>) -> Result<Self> {
         let pin = |path: &Path| paths::pin(path).map_err(|e| failed("use", path, e));
         let here = pin(Path::new("."))?;
@@ -64,10 +59,7 @@ impl TaskDir {
         Ok(Self { project, dir })
     }
 
-    /// Whether the directory exists.
-    ///
-    /// # Errors
-    /// When something else has its name.
+    /// Whether the directory exists. An error if something else has its name.
     pub(crate) fn exists(&self) -> Result<bool> {
         if self.dir.is_dir() {
             return Ok(true);
@@ -84,10 +76,7 @@ impl TaskDir {
         }
     }
 
-    /// Refuses a directory that does not exist.
-    ///
-    /// # Errors
-    /// With the command that makes it.
+    /// Refuses a directory that does not exist; the error has the command that makes it.
     pub(crate) fn require(&self) -> Result<()> {
         if self.exists()? {
             return Ok(());
@@ -104,9 +93,6 @@ impl TaskDir {
     }
 
     /// Reads a file of the list; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub(crate) fn read(&self, file: &str) -> Result<Option<Vec<u8>>> {
         let path = self.dir.join(file);
         let failed = |why: &dyn std::fmt::Display| {
@@ -123,11 +109,8 @@ impl TaskDir {
     }
 
     /// Refuses to continue while `.ralph-active` shows that a loop works on the list: of another swarm, or of another
-    /// program. For the loops of this swarm, the daemon decides (`client::task_list_file`), since an agent can delete
-    /// the file.
-    ///
-    /// # Errors
-    /// With the name of the worker and how to continue.
+    /// program. The error has the name of the worker and how to continue. For the loops of this swarm, the daemon
+    /// decides (`client::task_list_file`), since an agent can delete the file.
     pub(crate) fn refuse_marker(&self) -> Result<()> {
         let mut places = [self.project.as_path()].into_iter().chain(self.dir.ancestors().skip(1));
         let Some((path, marker)) = places.find_map(|dir| self.live_marker(dir)) else { return Ok(()) };
@@ -181,9 +164,6 @@ impl TaskDir {
     }
 
     /// Writes a new text of a file, whole or not at all. Replaces a link, and keeps its target.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub(crate) fn put(&self, file: &str, text: &str) -> Result<()> {
         let failed = |e| Error::system(format!("cannot write '{}'", self.shown(file)), e);
         put(&self.dir.join(file), text.as_bytes()).map_err(failed)

@@ -50,10 +50,8 @@ const TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// The delay of a load that is due soon.
 const SOON: Duration = Duration::from_millis(150);
 
-/// Runs the interface until the person quits, and returns the exit status.
-///
-/// # Errors
-/// A terminal or, at the start, a daemon is missing.
+/// Runs the interface until the person quits, and returns the exit status. An error if a terminal or, at the start, a
+/// daemon is missing.
 pub fn run(config: Option<PathBuf>, out: Out) -> CommandResult {
     terminal::check()?;
     Ok(block_on(run_loop(config, out))??)

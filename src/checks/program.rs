@@ -64,10 +64,8 @@ pub(crate) struct GateCommand<'a> {
 }
 
 impl GateCommand<'_> {
-    /// Refuses a command whose program cannot run. Returns a warning if the agent may still provide the program.
-    ///
-    /// # Errors
-    /// Names the program, with the fix as a hint.
+    /// Refuses a command whose program cannot run; the error names it, with the fix as a hint. Returns a warning if the
+    /// agent may still provide the program.
     pub(crate) fn check(&self, command: &str) -> Result<Option<String>> {
         let (Some(program), Some(path)) = (plain_program(command), self.env.get("PATH")) else {
             return Ok(None);
@@ -144,7 +142,6 @@ fn defines_commands(env: &BTreeMap<String, String>, path: &str) -> bool {
     !is_known || env.keys().any(|key| key == "ENV" || key.starts_with("BASH_FUNC_"))
 }
 
-/// The command that makes a file executable.
 pub(crate) fn make_executable(file: &Path) -> String {
     format!("chmod +x {}", quote(&file.to_string_lossy()))
 }

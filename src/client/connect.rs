@@ -63,7 +63,6 @@ pub struct Client {
     pub daemon: DaemonHello,
 }
 
-/// The other side of a connection, for messages.
 enum Peer {
     /// A daemon on this machine, with this log.
     Local(PathBuf),
@@ -71,10 +70,8 @@ enum Peer {
     Remote(Box<RemoteLink>),
 }
 
-/// Connects to the daemon of `place` and exchanges the handshake.
-///
-/// # Errors
-/// When something listens on the socket and does not answer as a daemon does; [`ErrorCode::Unreachable`].
+/// Connects to the daemon of `place` and exchanges the handshake. An error if something listens on the socket and does
+/// not answer as a daemon does; [`ErrorCode::Unreachable`].
 pub async fn probe(place: &Place) -> Result<DaemonProbe> {
     match place.host() {
         Some(host) => {
@@ -166,10 +163,8 @@ pub fn wrong_version(daemon: &DaemonHello) -> Error {
     Error::new(ErrorCode::Version, message).hint("swarm daemon restart")
 }
 
-/// Connects to the daemon; returns `None` when it does not run. Never starts it.
-///
-/// # Errors
-/// When the daemon does not answer or has another protocol version.
+/// Connects to the daemon; returns `None` when it does not run. Never starts it. An error if it has another protocol
+/// version.
 pub async fn connect_existing(place: &Place) -> Result<Option<Client>> {
     match probe(place).await? {
         DaemonProbe::Ready(client) => Ok(Some(client)),
@@ -185,9 +180,7 @@ pub(crate) async fn require_existing(place: &Place) -> Result<Client> {
 }
 
 /// Connects to the daemon, and starts it when it does not run. Warns about a daemon of another release.
-///
-/// # Errors
-/// As [`connect_existing`], and [`ErrorCode::NoDaemon`] when it does not start.
+/// [`ErrorCode::NoDaemon`] when it does not start.
 pub async fn connect(place: &Place) -> Result<Client> {
     Ok(connect_or_start(place).await?.0)
 }
@@ -225,10 +218,8 @@ pub async fn connect_or_start(place: &Place) -> Result<(Client, bool)> {
     }
 }
 
-/// Connects to a daemon over a process that relays to it. `None` if no daemon runs there.
-///
-/// # Errors
-/// When the process fails before the handshake; the place names the host in the message.
+/// Connects to a daemon over a process that relays to it. `None` if no daemon runs there. An error if the process fails
+/// before the handshake; the place names the host in the message.
 pub(super) async fn connect_over(place: &Place, relay: std::process::Command) -> Result<Option<Client>> {
     let Some(host) = place.host() else { return Ok(None) };
     let started = ssh::start_process(relay)?;
@@ -274,10 +265,8 @@ impl Client {
         }
     }
 
-    /// Returns the next notice of a subscription. Cancel-safe: no notice is lost when the future is dropped.
-    ///
-    /// # Errors
-    /// [`ErrorCode::NoDaemon`] when the connection ended.
+    /// Returns the next notice of a subscription; [`ErrorCode::NoDaemon`] when the connection ended. Cancel-safe: no
+    /// notice is lost when the future is dropped.
     pub async fn notice(&mut self) -> Result<Notice> {
         loop {
             let response = match self.response().await {

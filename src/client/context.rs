@@ -26,16 +26,13 @@ const MAX_ATTEMPTS: usize = 5;
 /// within this time after the first end.
 const LINK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The delay between two such attempts.
 const LINK_DELAY: Duration = Duration::from_millis(500);
 
 /// The delay between two attempts to reach a remote host again.
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 
-/// The data that every client command has.
 pub(super) struct ClientContext {
     pub(super) out: Out,
-    /// The file of `-c FILE`.
     pub(super) config: Option<PathBuf>,
     /// The host of the command line; `None` for this machine.
     pub(super) host: Option<Place>,

@@ -27,7 +27,6 @@ pub(super) async fn print_started(ctx: &ClientContext, mut client: Client, how: 
     Ok(0)
 }
 
-/// Prints which loops a shutdown paused and how to resume each.
 pub(super) fn print_paused(ctx: &ClientContext, paused: &[String]) -> Result<(), Failure> {
     if paused.is_empty() {
         return Ok(());

@@ -27,7 +27,6 @@ use crate::settings::Settings;
 /// How long the hosts may take to answer, all together.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The state of one host.
 #[derive(Clone)]
 pub(crate) struct HostListing {
     pub(super) place: Place,

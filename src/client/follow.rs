@@ -28,12 +28,10 @@ use machine::{FollowAction, FollowEnd, Machine};
 use progress::Progress;
 use tasks::{FollowEvent, OUTPUT_POLL_INTERVAL, ask_spent, listen, pause, watch};
 
-/// The output options of a follower.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FollowOptions {
     /// Also print the agent's output.
     pub(super) stream: bool,
-    /// The destination of the loop's lines.
     pub(super) lines: LineTarget,
     /// Draw a progress line where stderr is a terminal.
     pub(super) progress: bool,
@@ -42,7 +40,6 @@ pub(super) struct FollowOptions {
 /// The destination of a loop's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineTarget {
-    /// To stdout.
     Stdout,
     /// To stderr, because stdout has one JSON object.
     Stderr,
@@ -69,7 +66,6 @@ const PAUSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How following a loop ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FollowResult {
     pub(super) code: u8,

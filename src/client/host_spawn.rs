@@ -33,10 +33,8 @@ pub(super) struct HostSpawn {
 }
 
 impl HostSpawn {
-    /// Takes the directory out of `args`, where it would be one of this machine. `None` for a spawn on this machine.
-    ///
-    /// # Errors
-    /// For an option that is for this machine only.
+    /// Takes the directory out of `args`, where it would be one of this machine. `None` for a spawn on this machine; an
+    /// error for an option that is for this machine only.
     pub(super) fn take(ctx: &ClientContext, args: &mut Spawn) -> Result<Option<Self>> {
         let Some(place) = ctx.host.clone() else { return Ok(None) };
         let refused = [
@@ -72,10 +70,8 @@ impl HostSpawn {
         Ok(Some(Self { place, typed, candidates, named: named_env(&args.env)?, code }))
     }
 
-    /// Completes the parameters with the data of the host.
-    ///
-    /// # Errors
-    /// When the host cannot be reached, when it does not have the directory, or when a prompt file cannot be read.
+    /// Completes the parameters with the data of the host. An error if the host cannot be reached or does not have the
+    /// directory, or if a prompt file cannot be read.
     pub(super) async fn complete(self, ctx: &ClientContext, params: &mut SpawnParams) -> Result<()> {
         let Some(host) = self.place.host() else { return Ok(()) };
         if params.sandbox.is_some() {

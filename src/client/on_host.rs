@@ -19,7 +19,6 @@ use crate::out::{CommandResult, Failure, set_host};
 use crate::remote::ssh;
 use crate::shell::join;
 
-/// How a command runs on a host.
 #[derive(Debug, PartialEq, Eq)]
 enum HostRoute {
     /// Over a connection to the host's daemon.
@@ -106,7 +105,6 @@ fn of_host(command: &Command, hosts: &NamedHosts, host: Option<&HostName>) -> Op
     })
 }
 
-/// How a command runs on a host.
 fn route(command: &Command) -> HostRoute {
     const LOCAL_FILES: &str = "it works on files of this machine";
     match command {

@@ -26,16 +26,12 @@ use crate::runtime::block_on;
 /// The data of a machine that a spawn from another one needs.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct HostFacts {
-    /// The environment of a worker.
     pub(super) env: BTreeMap<String, String>,
     /// The first of the requested directories that exists, without symbolic links.
     pub(super) directory: Option<PathBuf>,
 }
 
-/// Carries out `swarm connect ARGS`.
-///
-/// # Errors
-/// When the daemon cannot be reached or started.
+/// Carries out `swarm connect ARGS`. An error if the daemon cannot be reached or started.
 pub fn run(args: &[OsString], out: Out) -> CommandResult {
     if let Some(done) = super::jobs::run(args, out) {
         return done;

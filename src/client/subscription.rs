@@ -33,11 +33,9 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// How often a subscription is requested whose connection to a remote host is lost before the answer.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// One message of a subscription.
 pub(super) enum Update {
     /// The subscription was made, for the first time or again.
     Snapshot(Snapshot),
-    /// Something happened.
     Notice(Notice),
     /// The daemon was stopped on purpose, and no other one was started.
     DaemonStopped,
@@ -67,8 +65,6 @@ impl DurableSubscription {
     }
 
     /// Returns the next update. The first one is a snapshot. Must not be canceled while it reconnects.
-    ///
-    /// # Errors
     /// [`ErrorCode::NotFound`] when the worker does not exist, or no longer; [`ErrorCode::NoDaemon`] or
     /// [`ErrorCode::Timeout`] when no daemon can be reached; [`ErrorCode::Unreachable`] for a remote host.
     pub(super) async fn next(&mut self) -> Result<Update> {

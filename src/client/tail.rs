@@ -13,7 +13,6 @@ use crate::protocol::{Call, Lines, LogsParams, PeekParams, Peeked, RUNNING, is_r
 const FEW_LINES: u32 = 400;
 const MANY_LINES: u32 = 10_000;
 
-/// A follower of one worker's output.
 #[derive(Debug, Default)]
 pub(super) struct OutputTail {
     name: String,
@@ -69,10 +68,7 @@ impl OutputTail {
         Ok(tail)
     }
 
-    /// Returns the lines that are new.
-    ///
-    /// # Errors
-    /// As [`Client::call`]; a retry loses nothing.
+    /// Returns the lines that are new. After an error, a retry loses nothing.
     pub(super) async fn poll(&mut self, client: &mut Client) -> Result<Vec<String>> {
         let mut peeked = self.peek(client, FEW_LINES).await?;
         let known = if peeked.run == self.run { self.new_lines.next() } else { 0 };
@@ -125,7 +121,6 @@ impl OutputTail {
     }
 }
 
-/// Returns how many characters of `line` are not white space.
 fn visible_chars(line: &str) -> usize {
     line.chars().filter(|c| !c.is_whitespace()).count()
 }

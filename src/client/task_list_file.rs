@@ -25,7 +25,6 @@ const MAX_LIST_BYTES: u64 = 64 << 20;
 
 pub(super) const CHECK_HINT: &str = "for all problems: swarm ralph tasks check";
 
-/// The file of a task list.
 pub(super) struct TaskListFile {
     path: PathBuf,
     /// The user named the file and not its directory.
@@ -44,7 +43,6 @@ impl TaskListFile {
         Self { path: dir.join(TASKS_FILE), is_named: false }
     }
 
-    /// The path for messages.
     pub(super) fn shown(&self) -> String {
         self.path.display().to_string()
     }
@@ -138,12 +136,9 @@ pub(crate) enum ListChange {
     Replace,
 }
 
-/// Refuses to change the list in `place` while a loop works on it. Starts the daemon if it does not run and there are
-/// records of workers: one of them may be a loop whose agent still works. Returns a warning if the list is replaced
-/// while a loop works on a copy of it in a worktree.
-///
-/// # Errors
-/// With the name of the worker and how to continue. When the daemon does not answer.
+/// Refuses to change the list in `place` while a loop works on it; the error names the worker and how to continue.
+/// Starts the daemon if it does not run and there are records of workers: one of them may be a loop whose agent still
+/// works. Returns a warning if the list is replaced while a loop works on a copy of it in a worktree.
 pub(crate) async fn refuse_used_list(place: &TaskDir, change: ListChange) -> Result<Option<String>> {
     let paths = Paths::from_env()?;
     let has_records = paths.workers_dir().read_dir().is_ok_and(|mut entries| entries.next().is_some());

@@ -24,7 +24,6 @@ pub const TASKS: &str = "\
 /// The file that the second run writes when it fails, so that the third one does not.
 const FAILED_ONCE_FILE: &str = ".failed_before";
 
-/// The output of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct DemoTurn {
     lines: Vec<String>,

@@ -12,7 +12,6 @@ use crate::tmux::ServerSurvey;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Level {
-    /// No problem.
     Ok,
     /// The checked item works, but the user should act.
     Warn,

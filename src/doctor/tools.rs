@@ -138,7 +138,6 @@ pub(super) fn caps() -> Check {
     Check::ok("caps", text.join(", "))
 }
 
-/// Builds a sandbox once.
 pub(super) async fn sandbox() -> Check {
     match tokio::task::spawn_blocking(crate::sandbox::detect_bwrap).await {
         Ok(Ok(program)) => Check::ok("sandbox", format!("bwrap works ({})", program.display())),

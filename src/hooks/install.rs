@@ -83,10 +83,8 @@ pub fn needed(agent: HookAgent) -> &'static [HookEvent] {
     }
 }
 
-/// Returns the file in which `agent` reads its hooks for `scope`. The project is the current directory.
-///
-/// # Errors
-/// When there is no home directory or current directory.
+/// Returns the file in which `agent` reads its hooks for `scope`. The project is the current directory. An error if
+/// that directory or the home directory is missing.
 pub fn place(agent: HookAgent, scope: HookScope) -> Result<HookFile> {
     let (dir, variable, name) = match agent {
         HookAgent::Claude => (".claude", "CLAUDE_CONFIG_DIR", "settings.json"),
@@ -111,10 +109,7 @@ fn here() -> Result<PathBuf> {
     env::current_dir().map_err(|e| Error::system("cannot find the current directory", e))
 }
 
-/// Returns the path of this program, to be written into files.
-///
-/// # Errors
-/// When the path is unknown or not UTF-8.
+/// Returns the path of this program, to be written into files. An error if it is unknown or not UTF-8.
 pub fn program() -> Result<PathBuf> {
     let path = paths::own_program()?;
     if path.to_str().is_none() {

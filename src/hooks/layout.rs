@@ -26,10 +26,8 @@ impl Default for Layout {
     }
 }
 
-/// Returns the value and the layout of `text`; an empty text is an empty object.
-///
-/// # Errors
-/// The parser's message, with line and column.
+/// Returns the value and the layout of `text`; an empty text is an empty object. The error is the parser's message,
+/// with line and column.
 pub fn parse(text: &str) -> Result<(Value, Layout), String> {
     let bare = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     if bare.trim().is_empty() {
@@ -50,10 +48,7 @@ pub fn parse(text: &str) -> Result<(Value, Layout), String> {
     Ok((value, layout))
 }
 
-/// Formats `value` as text.
-///
-/// # Errors
-/// The serializer's message. A JSON value causes none.
+/// Formats `value` as text. A JSON value causes no error.
 pub fn render(value: &Value, layout: &Layout) -> Result<String, String> {
     let mut bytes = Vec::new();
     let formatter = PrettyFormatter::with_indent(layout.indent.as_bytes());

@@ -79,7 +79,6 @@ struct PluginPlan {
     key: PathBuf,
     /// The settings file with its marketplace, for Claude Code.
     settings: Option<(HookFile, PathBuf)>,
-    /// The files.
     items: Vec<Item>,
 }
 
@@ -121,9 +120,7 @@ pub struct Uninstalled {
 }
 
 /// Installs the files that `agent` needs for `scope`, with `program` as swarm's path and the marketplace in `dir`.
-///
-/// # Errors
-/// When a file of the same name is not swarm's (nothing is changed then), or a file cannot be written.
+/// Changes nothing, and fails, when a file of the same name is not swarm's.
 pub fn install(
     paths: &Paths,
     agent: PluginAgent,
@@ -174,9 +171,6 @@ pub fn install(
 }
 
 /// Removes the files that [`install()`] wrote for this place, except changed ones and those that another place needs.
-///
-/// # Errors
-/// When a file cannot be removed, or the settings file cannot be changed.
 pub fn uninstall(
     paths: &Paths,
     agent: PluginAgent,
@@ -275,10 +269,8 @@ fn opencode_dir(scope: HookScope) -> Result<PathBuf> {
     }
 }
 
-/// Returns the files of the marketplace, by their paths in it, with hooks that run `program`.
-///
-/// # Errors
-/// Only when a built-in file is broken.
+/// Returns the files of the marketplace, by their paths in it, with hooks that run `program`. An error only if a
+/// built-in file is broken.
 pub fn marketplace(program: &Path) -> Result<Vec<(&'static str, String)>> {
     let file = |(path, text): &(&'static str, &str)| {
         let text = match path.ends_with("hooks.json") {

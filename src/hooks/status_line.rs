@@ -100,7 +100,6 @@ fn is_ours(command: &str) -> bool {
     command.contains(SHELL_NAME) || command.contains("hook status-line")
 }
 
-/// The user's command while it runs.
 struct StatusCommand {
     child: Child,
     output: mpsc::Receiver<Vec<u8>>,

@@ -10,9 +10,6 @@ mod plugin_install;
 mod plugin_uninstall;
 
 /// Carries out a verb of `swarm hooks`.
-///
-/// # Errors
-/// Whatever stopped it.
 pub fn run_hooks(command: HooksCommand, out: Out) -> CommandResult {
     match command {
         HooksCommand::Install(args) => hooks_install::run(out, &args),
@@ -22,9 +19,6 @@ pub fn run_hooks(command: HooksCommand, out: Out) -> CommandResult {
 }
 
 /// Carries out a verb of `swarm plugin`.
-///
-/// # Errors
-/// Whatever stopped it.
 pub fn run_plugin(command: PluginCommand, out: Out) -> CommandResult {
     match command {
         PluginCommand::Install(args) => plugin_install::run(out, &args),

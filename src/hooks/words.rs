@@ -31,7 +31,6 @@ pub(super) fn file_lines(verb: &str, files: &[PathBuf], dir: Option<&Path>) -> V
     lines
 }
 
-/// Quotes a path for a message.
 pub(super) fn quoted_path(path: &Path) -> String {
     format!("'{}'", printable(&path.display().to_string()))
 }

@@ -54,10 +54,7 @@ async fn output(program: &str, args: &[String], limit: Duration) -> Result<Outpu
     }
 }
 
-/// Runs a program and returns its output.
-///
-/// # Errors
-/// [`ErrorCode::Unreachable`], with the reason that the program printed.
+/// Runs a program and returns its output; [`ErrorCode::Unreachable`] with the reason that the program printed.
 async fn run(program: &str, args: &[String]) -> Result<String> {
     let output = output(program, args, PROGRAM_TIMEOUT).await?;
     if output.status.success() {
@@ -75,10 +72,8 @@ pub(crate) async fn queue() -> Result<BTreeMap<String, JobState>> {
     Ok(slurm::parse_queue(&run("squeue", &args).await?))
 }
 
-/// Checks that a job ends with all of its processes. Returns the name of the plugin that tracks them.
-///
-/// # Errors
-/// When the plugin loses processes, or Slurm does not answer.
+/// Checks that a job ends with all of its processes. Returns the name of the plugin that tracks them; an error if it
+/// loses processes, or Slurm does not answer.
 pub(crate) async fn check_tracking() -> Result<String> {
     let config = run("scontrol", &["show".to_owned(), "config".to_owned()]).await?;
     let kind = slurm::proctrack(&config).unwrap_or("an unknown ProctrackType");
@@ -92,9 +87,6 @@ pub(crate) async fn check_tracking() -> Result<String> {
 }
 
 /// Submits the script of a worker and returns the job's id. `args` are those of the settings.
-///
-/// # Errors
-/// When sbatch refuses the job.
 pub(crate) async fn submit(name: &str, dir: &Path, script: &Path, args: &[String]) -> Result<String> {
     let mut words: Vec<String> = SUBMIT_OPTIONS.map(str::to_owned).to_vec();
     words.push(format!("--job-name=swarm-{name}"));
@@ -130,9 +122,6 @@ pub(crate) async fn requeue(id: &str) -> Result<()> {
 }
 
 /// A command of this program inside a running job, for the worker in `dir`.
-///
-/// # Errors
-/// When the path of this program is unknown.
 pub(crate) fn in_job(id: &str, dir: &Path, words: &[&str], tty: bool) -> Result<Command> {
     let mut command = Command::new("srun");
     command.args(["--overlap", "--quiet", "--nodes=1", "--ntasks=1", "--mpi=none", "--chdir=/"]);

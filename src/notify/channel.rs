@@ -52,10 +52,7 @@ impl Channel {
         }
     }
 
-    /// Sends a message, and returns what the receiver answered.
-    ///
-    /// # Errors
-    /// Why it was not accepted, with the next step as a hint.
+    /// Sends a message, and returns what the receiver answered. The error has the next step as a hint.
     pub(crate) async fn send(&self, message: &Notification) -> Result<String> {
         match self {
             Self::Command(argv) => command(argv, message).await,

@@ -39,10 +39,7 @@ pub(super) struct ProgramEnd {
 }
 
 impl Program<'_> {
-    /// Runs it to its end.
-    ///
-    /// # Errors
-    /// [`ErrorCode::NotFound`] if the program is missing, [`ErrorCode::Timeout`] after the time limit.
+    /// Runs it to its end; [`ErrorCode::NotFound`] if the program is missing, [`ErrorCode::Timeout`] after the limit.
     pub(super) async fn run(self) -> Result<ProgramEnd> {
         let (name, arguments) = self.argv.split_first().ok_or_else(|| Error::invalid("no command given"))?;
         let mut command = Command::new(name);

@@ -25,8 +25,7 @@ pub struct Snapshot {
     pub gap: bool,
     /// The workers, or only the requested one.
     pub workers: Vec<WorkerView>,
-    /// `since` is a number that this stream has not reached: it is from another event log. All stored notices follow.
-    /// Absent for no.
+    /// `since` is from another event log: this stream has not reached it. All stored notices follow. Absent for no.
     #[serde(default, skip_serializing_if = "is_default")]
     pub foreign: bool,
     /// How many stored notices follow this answer. Absent for none.

@@ -94,8 +94,7 @@ pub enum HookNews {
 pub struct HookHeard {
     /// The report was about the worker's own agent and was used.
     pub heard: bool,
-    /// The percentage of its context that the agent's iteration may use; absent without a limit, and in the answer to
-    /// other events than `tool_used`.
+    /// The percentage of its context that the iteration may use; only after `tool_used`, and absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_context: Option<u8>,
     /// The answer to `holds`.

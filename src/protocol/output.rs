@@ -62,8 +62,7 @@ pub struct Lines {
     pub lines: Vec<String>,
     /// Earlier lines that were requested are missing, because the answer would be too long.
     pub truncated: bool,
-    /// How many lines exist over all stored runs. A follower calls again and prints the lines beyond those it has
-    /// seen.
+    /// The number of lines in all stored runs. A follower calls again and prints those that it has not seen.
     pub total: u64,
     /// The last lines are a screen that changes in place: text is below the agent's cursor.
     #[serde(default)]

@@ -56,8 +56,7 @@ pub struct SpawnParams {
     /// Restart the command after it ends; not for a loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<RestartSpec>,
-    /// An id that makes a repeated request idempotent: if its answer was lost, the same answer comes again and
-    /// nothing is spawned twice.
+    /// Makes a repeated request idempotent: it gets the answer of the first one, and nothing is spawned twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// The worker that coordinates this one. When it is killed, so is this one.

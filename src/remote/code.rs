@@ -30,10 +30,8 @@ git -C "$dir" symbolic-ref HEAD "refs/heads/$2"
 cd "$dir"
 pwd -P"#;
 
-/// Pushes HEAD of the repository that holds `dir` to `branch` on the host. Returns the repository there.
-///
-/// # Errors
-/// When `dir` is in no repository, when the host has another branch of this name, or when the transfer fails.
+/// Pushes HEAD of the repository that holds `dir` to `branch` on the host. Returns the repository there. An error if
+/// `dir` is in no repository, or the host has another branch of this name.
 pub(crate) async fn push(place: &Place, host: &RemoteHost, dir: &Path, branch: &str) -> Result<PathBuf> {
     let top = git(place, dir, &["rev-parse", "--show-toplevel"]).await.map_err(|_| {
         let message = format!("'{}' is in no git repository, and only commits are sent", dir.display());
@@ -62,10 +60,8 @@ pub(crate) async fn push(place: &Place, host: &RemoteHost, dir: &Path, branch: &
     Ok(repo)
 }
 
-/// Fetches a branch and the snapshots of a worker from the host into the repository that holds `dir`.
-///
-/// # Errors
-/// When the branch here has other commits, or when the transfer fails.
+/// Fetches a branch and the snapshots of a worker from the host into the repository that holds `dir`. An error if the
+/// branch here has other commits.
 pub(crate) async fn fetch(
     place: &Place,
     host: &RemoteHost,

@@ -33,10 +33,8 @@ rm -rf "$dir"
 mkdir -p "$dir"
 exec tar -xf - -C "$dir""#;
 
-/// Sends the files of the repository that holds `dir`. Returns the note for the user; `None` if none are named.
-///
-/// # Errors
-/// When they are too large, or when the transfer fails.
+/// Sends the files of the repository that holds `dir`, unless they are too large. Returns the note for the user; `None`
+/// if none are named.
 pub(crate) async fn send(
     place: &Place,
     host: &RemoteHost,
@@ -77,7 +75,6 @@ pub(crate) async fn send(
     Ok(Some(format!("sent {count} to {} ({} KiB, named in {FILE})", host.name, bytes.div_ceil(1024))))
 }
 
-/// Returns the files as an archive.
 async fn pack(top: &Path, files: &[&[u8]]) -> Result<Vec<u8>> {
     let failed = |what: &str| Error::system("cannot pack the ignored files", what);
     let mut tar = Command::new("tar");

@@ -76,7 +76,6 @@ pub(crate) fn start(
     start_process(process(place, host, &["-T"], command)?)
 }
 
-/// Starts a process with its input and output for this one.
 pub(crate) fn start_process(command: std::process::Command) -> Result<(SshProcess, ChildStdin, ChildStdout)> {
     let program = command.get_program().to_string_lossy().into_owned();
     let mut ssh = Command::from(command);
@@ -188,11 +187,7 @@ pub(crate) async fn drop_shared(place: &Place, host: &RemoteHost) {
 /// How long a short command may take, the connection included.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs a short command on the host and returns its output. The command runs again if the shared connection ends
-/// under it.
-///
-/// # Errors
-/// When the host cannot be reached, or the command fails.
+/// Runs a short command on the host, again if the shared connection ends under it, and returns its output.
 pub(crate) async fn output(place: &Place, host: &RemoteHost, command: &str) -> Result<Vec<u8>> {
     let mut attempts = 1;
     loop {

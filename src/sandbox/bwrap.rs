@@ -66,10 +66,8 @@ const SCRIPT: &str = "trap '' HUP INT QUIT TERM TSTP; n=$1; shift; \
 /// The descriptors for files, in the order of [`SCRIPT`].
 const DESCRIPTORS: [&str; 3] = ["9", "8", "7"];
 
-/// Runs a sandbox once and returns the path of bubblewrap.
-///
-/// # Errors
-/// [`ErrorCode::Sandbox`] with bubblewrap's message, and the fix as a hint.
+/// Runs a sandbox once and returns the path of bubblewrap; [`ErrorCode::Sandbox`] with bubblewrap's message, and the
+/// fix as a hint.
 pub(crate) fn detect() -> Result<PathBuf> {
     let refused = |message: String| Error::new(ErrorCode::Sandbox, message);
     let program = find_program("bwrap").ok_or_else(|| {
@@ -88,7 +86,6 @@ pub(crate) fn detect() -> Result<PathBuf> {
     Err(refused(format!("no bubblewrap sandbox can be built: {why}")).hint(fix(&why)))
 }
 
-/// The fix for a bubblewrap that fails.
 fn fix(why: &str) -> String {
     let value = |file: &str| std::fs::read_to_string(Path::new("/proc/sys").join(file)).unwrap_or_default();
     if why.contains("--disable-userns") {
@@ -121,10 +118,8 @@ fn run(words: &[String]) -> std::io::Result<Output> {
     process::run(Command::new(program).args(arguments), Box::new(std::io::empty()), PROBE_TIMEOUT)
 }
 
-/// The words in front of a command that runs in a sandbox. Proves first that the sandbox can be built.
-///
-/// # Errors
-/// [`ErrorCode::Sandbox`] with bubblewrap's message.
+/// The words in front of a command that runs in a sandbox. Proves first that the sandbox can be built;
+/// [`ErrorCode::Sandbox`] with bubblewrap's message if not.
 pub(super) fn argv(
     sandbox: &WorkerSandbox,
     mounts: &Mounts,

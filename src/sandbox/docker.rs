@@ -54,7 +54,6 @@ pub(crate) struct DockerSandbox {
     given: Vec<String>,
 }
 
-/// swarm's record of a sandbox.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct SandboxRecord {
@@ -64,10 +63,8 @@ pub(super) struct SandboxRecord {
     pub(super) stamp: Option<String>,
 }
 
-/// Asks Docker Sandbox for its sandboxes, and returns the path of `docker`.
-///
-/// # Errors
-/// [`ErrorCode::Sandbox`] with docker's message, and the fix as a hint.
+/// Asks Docker Sandbox for its sandboxes, and returns the path of `docker`; [`ErrorCode::Sandbox`] with docker's
+/// message, and the fix as a hint.
 pub(crate) fn detect() -> Result<PathBuf> {
     let refused = |why: &str| {
         let why = format!("no Docker sandbox can be built: {}", printable(why));
@@ -114,11 +111,8 @@ impl DockerSandbox {
         self.argv(docker::run_call(&self.name, arguments))
     }
 
-    /// The words in front of a check in `cwd` with the environment `env`. `limit` ends it inside too. Marks the sandbox
-    /// as running, since the check starts it.
-    ///
-    /// # Errors
-    /// [`ErrorCode::Sandbox`] if the directory is not in the sandbox.
+    /// The words in front of a check in `cwd` with the environment `env`; [`ErrorCode::Sandbox`] if `cwd` is not in the
+    /// sandbox. `limit` ends the check inside too. Marks the sandbox as running, since the check starts it.
     pub(crate) fn check_argv(
         &self,
         cwd: &Path,
@@ -151,10 +145,7 @@ impl DockerSandbox {
         self.record().is_running
     }
 
-    /// Stops the sandbox, and everything that runs in it.
-    ///
-    /// # Errors
-    /// docker's message.
+    /// Stops the sandbox, and everything that runs in it. The error has docker's message.
     pub(crate) fn stop(&self) -> Result<()> {
         self.call(docker::stop_call(&self.name), Box::new(io::empty()), CALL_TIMEOUT)?;
         self.set_record(&SandboxRecord { is_running: false, ..self.record() })
@@ -180,10 +171,7 @@ impl DockerSandbox {
         }
     }
 
-    /// Runs a script inside.
-    ///
-    /// # Errors
-    /// docker's message, or the script's.
+    /// Runs a script inside. The error has docker's message, or the script's.
     pub(super) fn script(&self, script: &str, arguments: &[&str], input: Option<Vec<u8>>) -> Result<String> {
         let call = docker::script_call(&self.name, input.is_some(), script, arguments);
         self.call(call, Box::new(Cursor::new(input.unwrap_or_default())), CALL_TIMEOUT)

@@ -27,14 +27,12 @@ const SETUP_VERSION: u32 = 1;
 /// The architecture of programs for the sandbox, as ELF files name it. A virtual machine has that of its host.
 const MACHINE: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
 
-/// The content of a sandbox.
 #[derive(Clone, Debug)]
 pub(crate) struct DockerSetup {
     /// The agent's name.
     pub(crate) template: String,
     /// The entries of the agent's home directory that are the user's.
     pub(crate) links: Vec<String>,
-    /// The user's home directory.
     pub(crate) home: PathBuf,
     /// The directories after the project.
     pub(crate) workspaces: Vec<Workspace>,
@@ -53,10 +51,8 @@ pub(crate) fn hooks_run_inside(program: &Path) -> bool {
 
 impl DockerSandbox {
     /// Makes the sandbox ready for a run: creates it, completes its setup, and restarts it if files were edited outside
-    /// since the last run. Blocks, for minutes if the template has to be downloaded.
-    ///
-    /// # Errors
-    /// [`ErrorCode::Sandbox`] with docker's message.
+    /// since the last run. Blocks, for minutes if the template has to be downloaded. [`ErrorCode::Sandbox`] with
+    /// docker's message.
     pub(crate) fn open(&self, setup: &DockerSetup) -> Result<()> {
         let state_dir = setup.home.join(STATE_DIR);
         let mut workspaces = vec![Workspace::writable(&self.project)];

@@ -82,7 +82,6 @@ pub(super) struct Collected {
     pub(super) copies: Vec<PathBuf>,
 }
 
-/// Collects the facts.
 pub(super) fn collect(sandbox: &WorkerSandbox, command: &SandboxedCommand<'_>) -> Result<Collected> {
     let typed_home = command.env.get("HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
     let typed_home = typed_home.map_or_else(home, Ok)?;

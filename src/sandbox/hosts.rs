@@ -40,9 +40,6 @@ pub struct PaneProxy {
 }
 
 /// Writes the hosts into the folder of a run.
-///
-/// # Errors
-/// The system's error.
 pub(crate) fn write_hosts(dir: &Path, hosts: &[AllowedHost]) -> io::Result<()> {
     write_unsynced(&dir.join(HOSTS_FILE), &serde_json::to_vec(hosts)?)
 }
@@ -55,9 +52,6 @@ struct PaneRules {
 }
 
 /// Starts the proxy of a run.
-///
-/// # Errors
-/// The socket cannot be made.
 pub(crate) fn start_pane_proxy(proxy: &PaneProxy) -> io::Result<Proxy> {
     Proxy::start(&proxy.dir.join(PROXY_DIR), Arc::new(PaneRules::new(proxy.clone())))
 }

@@ -25,7 +25,6 @@ pub(super) const SOCKET_NAME: &str = "socket";
 const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 /// The maximum size of a request's head.
 const MAX_HEAD_BYTES: usize = 32 << 10;
-/// The maximum number of headers.
 const MAX_HEADERS: usize = 100;
 /// The maximum number of connections at a time; more wait.
 const MAX_CONNECTIONS: usize = 512;
@@ -37,7 +36,6 @@ const OWN_HEADERS: [&str; 6] =
 pub(crate) trait ProxyRules: Send + Sync + 'static {
     /// The present list.
     fn list(&self) -> AllowList;
-    /// A request was refused.
     fn refused(&self, target: &RequestTarget, why: &HostRefusal);
     /// The command with which a person allows `target`.
     fn cure(&self, target: &RequestTarget) -> String;
@@ -48,9 +46,6 @@ pub(crate) struct Proxy(JoinHandle<()>);
 
 impl Proxy {
     /// Serves on a socket in `dir`, which must have none.
-    ///
-    /// # Errors
-    /// The socket cannot be made.
     pub(crate) fn start(dir: &Path, rules: Arc<dyn ProxyRules>) -> io::Result<Self> {
         // The name of a socket is short, and the path of `dir` may be long.
         let opened = std::fs::File::open(dir)?;

@@ -66,7 +66,6 @@ impl TreeFiles {
         new.open(path)?.write_all(text)
     }
 
-    /// Creates a directory.
     pub(crate) fn create_dir(&self, path: &Path) -> io::Result<()> {
         match self.running() {
             Some(docker) => change(docker, r#"mkdir -- "$1""#, &[&*path.to_string_lossy()], None),
@@ -86,7 +85,6 @@ impl TreeFiles {
         }
     }
 
-    /// Removes an empty directory.
     pub(crate) fn remove_dir(&self, path: &Path) -> io::Result<()> {
         match self.running() {
             // Others are not missed, so a removal that fails costs no call.

@@ -20,7 +20,6 @@ pub(super) fn sandbox_dir(paths: &Paths) -> PathBuf {
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerSandbox {
     pub(crate) spec: SandboxSpec,
-    /// The worker's name.
     pub(crate) worker: String,
     /// swarm's files.
     pub(crate) paths: Paths,
@@ -82,7 +81,6 @@ pub(crate) fn named_files<'a>(words: impl Iterator<Item = &'a str>) -> Vec<PathB
 
 /// A command that is to run in a sandbox.
 pub(crate) struct SandboxedCommand<'a> {
-    /// Its directory.
     pub(crate) cwd: &'a Path,
     /// The directory that it may write, if that is not the working tree that holds `cwd`.
     pub(crate) tree: Option<&'a Path>,
@@ -96,7 +94,6 @@ pub(crate) struct SandboxedCommand<'a> {
     pub(crate) settings: Option<PathBuf>,
     /// How long a check may take.
     pub(crate) limit: Option<Duration>,
-    /// Its environment.
     pub(crate) env: &'a mut BTreeMap<String, String>,
 }
 

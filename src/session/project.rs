@@ -43,10 +43,8 @@ pub fn root_of(dir: &Path) -> PathBuf {
     dir.ancestors().find(|dir| dir.join(DO_IT).is_dir()).unwrap_or(dir).to_owned()
 }
 
-/// Checks the project, and returns the loop, its options and warnings for the user.
-///
-/// # Errors
-/// One error that lists everything that is missing, each with its fix.
+/// Checks the project, and returns the loop, its options and warnings for the user. The error lists everything that is
+/// missing, each with its fix.
 pub fn prepare(
     sessions: &SessionStore,
     root: &Path,

@@ -48,10 +48,8 @@ pub struct StartedLoop {
     pub warnings: Vec<String>,
 }
 
-/// Starts a loop, or resumes the existing one.
-///
-/// # Errors
-/// When something is missing or another loop is active. Nothing was started then.
+/// Starts a loop, or resumes the existing one. Starts nothing, and fails, when something is missing or another loop is
+/// active.
 pub fn start(sessions: &SessionStore, request: &StartRequest) -> Result<StartedLoop> {
     let dir = request.dir.canonicalize().map_err(|e| failed("use", &request.dir, e))?;
     let root = if request.kind == SessionKind::DoIt { project::root_of(&dir) } else { dir.clone() };
@@ -91,7 +89,6 @@ pub fn start(sessions: &SessionStore, request: &StartRequest) -> Result<StartedL
     Ok(StartedLoop { path, state, resumed: false, repeated: false, warnings })
 }
 
-/// Finds the loop that a start would conflict with or resume.
 fn existing_loop(
     sessions: &SessionStore,
     request: &StartRequest,
@@ -246,10 +243,8 @@ fn not_locked(error: io::Error) -> Error {
     }
 }
 
-/// Cancels a loop and returns it; `None` when there is none.
-///
-/// # Errors
-/// When the state file cannot be removed, or there are several loops and none was named.
+/// Cancels a loop and returns it; `None` when there is none. An error if the state file cannot be removed, or there are
+/// several loops and none was named.
 pub fn cancel_loop(
     sessions: &SessionStore,
     session: Option<&SessionId>,
@@ -281,10 +276,8 @@ pub fn was_just_cancelled(sessions: &SessionStore, session: &SessionId) -> bool 
     })
 }
 
-/// Finds the loop of a session; without one, the only loop in the directory or its parents.
-///
-/// # Errors
-/// When there are several loops and no session was named.
+/// Finds the loop of a session; without one, the only loop in the directory or its parents. An error if there are
+/// several loops and no session was named.
 pub fn find_loop(
     sessions: &SessionStore,
     session: Option<&SessionId>,
@@ -307,7 +300,6 @@ pub fn find_loop(
     }
 }
 
-/// Applies an outcome to the files.
 fn apply(
     sessions: &SessionStore,
     session: &SessionId,

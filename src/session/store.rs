@@ -2,8 +2,7 @@
 //!
 //! The state file defines the loop, and a person may write, edit or remove it. The book contains what a stop needs from
 //! the previous one, and the log records the decision at each stop; a loop works without both. Every read-modify-write
-//! holds a lock. A write fails with the error of the file system. Used by [`super::stop`] and the session commands.
-//! Deliberately absent: the decision at a stop (`swarm_state::session`).
+//! holds a lock. Used by [`super::stop`] and the session commands. Deliberately absent: the decision at a stop.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -130,7 +129,6 @@ impl SessionStore {
         self.dir(session).join("log.jsonl")
     }
 
-    /// Returns the path of a temporary file.
     pub(super) fn scratch(&self, session: &SessionId) -> PathBuf {
         // At the start of a loop the directory does not exist yet. If it cannot be made, git returns no fingerprint.
         let _ = private_dir(&self.dir(session));
@@ -223,9 +221,7 @@ impl SessionStore {
     }
 
     /// Locks a state file for a read-modify-write, and waits for the lock at most `timeout`.
-    ///
-    /// # Errors
-    /// The error of the file system; `WouldBlock` when another process holds the lock for longer.
+    /// [`io::ErrorKind::WouldBlock`] when another process holds it for longer.
     pub fn lock(&self, state_file: &Path, timeout: Duration) -> io::Result<Lock> {
         let dir = self.root.join(".locks");
         private_dir(&dir).map_err(io::Error::other)?;
@@ -268,10 +264,7 @@ fn is_state_file(path: &Path) -> bool {
     name == DO_IT_FILE || session.is_some_and(|session| SessionId::new(session).is_ok())
 }
 
-/// Writes a state file.
-///
-/// # Errors
-/// The error of the file system. The former file is then unchanged.
+/// Writes a state file. After an error of the file system, the former file is unchanged.
 pub fn write_state(path: &Path, file: &SessionFile) -> io::Result<()> {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir)?;

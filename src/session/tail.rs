@@ -51,9 +51,6 @@ pub struct TailStart<'a> {
 }
 
 /// Reads the end of a transcript.
-///
-/// # Errors
-/// The error of the file system.
 pub fn read(path: &Path, from: TailStart<'_>) -> io::Result<TranscriptTail> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();

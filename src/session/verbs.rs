@@ -15,9 +15,6 @@ mod status;
 mod view;
 
 /// Carries out a verb of `swarm session`.
-///
-/// # Errors
-/// Whatever stopped it.
 pub fn run(command: SessionCommand, out: Out) -> CommandResult {
     let sessions = SessionStore::of(&Paths::from_env()?);
     match command {

@@ -21,13 +21,9 @@ pub(super) type ProfileChanges = BTreeMap<String, Map<String, Value>>;
 pub(super) enum KeyKind {
     /// A list of texts.
     Texts,
-    /// A list of patterns.
     Patterns,
-    /// One text.
     Text,
-    /// `true` or `false`.
     Flag,
-    /// A prompt route.
     Via,
     /// A list of `{ pattern, what }`.
     Markers,
@@ -35,7 +31,6 @@ pub(super) enum KeyKind {
     Price,
     /// Patterns by meaning, as in `[outage]`.
     Outage,
-    /// A method for giving the agent hooks.
     Hooks,
     /// A duration; 0 for none.
     Seconds,

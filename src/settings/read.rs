@@ -49,10 +49,7 @@ impl<'a> SettingsFile<'a> {
         Self { path, text: text.strip_prefix('\u{feff}').unwrap_or(text) }
     }
 
-    /// Calls `visit` for every top-level key.
-    ///
-    /// # Errors
-    /// All errors, in the order of the file.
+    /// Calls `visit` for every top-level key. Returns all errors, in the order of the file.
     pub(super) fn each(
         &self,
         visit: impl FnMut(&SettingEntry<'_>) -> Result<(), Fault>,
@@ -125,10 +122,7 @@ pub(super) struct SettingEntry<'a> {
 }
 
 impl SettingEntry<'_> {
-    /// Calls `visit` for every key of a table.
-    ///
-    /// # Errors
-    /// The error that is first in the file.
+    /// Calls `visit` for every key of a table. Returns the error that is first in the file.
     pub(super) fn each(
         &self,
         visit: impl FnMut(&SettingEntry<'_>) -> Result<(), Fault>,
@@ -146,7 +140,6 @@ impl SettingEntry<'_> {
         }
     }
 
-    /// `true` or `false`.
     pub(super) fn flag(&self) -> Result<bool, Fault> {
         self.value.get_ref().as_bool().ok_or_else(|| self.must_be("true or false"))
     }
@@ -160,7 +153,6 @@ impl SettingEntry<'_> {
         }
     }
 
-    /// A list of valid patterns.
     pub(super) fn patterns(&self) -> Result<Vec<String>, Fault> {
         self.elements("a list of patterns")?.map(|entry| entry.pattern()).collect()
     }
@@ -255,7 +247,6 @@ impl SettingEntry<'_> {
         (amount.is_finite() && (0.0..=1e9).contains(&amount)).then(|| (amount * 1e6).round() as u64)
     }
 
-    /// The keys of a table.
     pub(super) fn table(&self) -> Result<Vec<SettingEntry<'_>>, Fault> {
         let DeValue::Table(table) = self.value.get_ref() else { return Err(self.must_be("a table")) };
         Ok(entries(self.source, &self.full, table))
@@ -272,7 +263,6 @@ impl SettingEntry<'_> {
         self.pinned(&path)
     }
 
-    /// A list of paths.
     pub(super) fn paths(&self) -> Result<Vec<PathBuf>, Fault> {
         self.elements("a list of paths")?.map(|entry| entry.path()).collect()
     }

@@ -112,7 +112,6 @@ async fn connection(paths: &Paths) -> Result<Client> {
     }
 }
 
-/// Reports changes of workers until the connection fails.
 async fn follow(paths: &Paths, mut notices: Client, events: &UnboundedSender<UiEvent>) -> Result<Infallible> {
     let call = Call::Subscribe(SubscribeParams::default());
     let snapshot: Snapshot = notices.call(&call, ANSWER_TIMEOUT).await?;

@@ -1,8 +1,7 @@
 //! The state of `swarm ui`: the workers as the daemon sent them, and the person's selection, panel and input.
 //!
 //! [`super::update`] changes it and [`super::view`] shows it. Deliberately absent: the terminal, the socket and the
-//! clock. The time of the last event is part of the state. Here are also the events that change the state, and the
-//! effects that follow.
+//! clock. The time of the last event is part of the state. Here are also the events and the effects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -21,11 +20,9 @@ const MIN_WIDE_COLUMNS: u16 = 72;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Panel {
-    /// Why the worker is in its state.
     Why,
     #[default]
     Screen,
-    /// The worker's output.
     Log,
     /// The changes of the last iteration.
     Diff,
@@ -80,7 +77,6 @@ pub(super) enum PromptKind {
     Message(String),
     /// The answer to a question of this worker: its name and the id of the question.
     Answer(String, String),
-    /// The options of `swarm spawn`.
     Spawn,
     Filter,
     /// A verb with its options.
@@ -259,7 +255,6 @@ fn sort(group: Attention, workers: &mut [&WorkerView]) {
 pub(super) enum UiEvent {
     Key(UiKey),
     Resized(u16, u16),
-    /// Time has passed.
     Tick,
     /// All workers of this machine.
     Workers(Vec<WorkerView>),

@@ -145,7 +145,6 @@ fn head_room(model: &UiModel) -> usize {
     usize::from(areas(model).panel.height).saturating_sub(FRAME_LINES) * 2 / 3
 }
 
-/// Whether the panel shows an open request.
 pub(super) fn shows_request(model: &UiModel) -> bool {
     model.panel == Panel::Screen && model.shows_panel() && head_room(model) >= MIN_HEAD_LINES
 }

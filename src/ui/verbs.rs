@@ -26,7 +26,6 @@ pub(super) struct Verbs {
     running: Option<u32>,
     /// The program that has the terminal, and the last of its messages.
     attached: Option<(Child, JoinHandle<Option<String>>)>,
-    /// The name of that program.
     attached_title: String,
 }
 
@@ -85,7 +84,6 @@ impl Verbs {
         }
     }
 
-    /// Opens a worker's window in this terminal.
     pub(super) fn attach(&mut self, name: &str) -> Result<()> {
         let mut command = self.program();
         // Its messages are read too: the next frame is drawn over them.

@@ -6,7 +6,6 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, BufReader};
 
 use crate::protocol::{ClientHello, MAX_LINE_BYTES, RELEASE, VERSION};
 
-/// The lines of a connection to a daemon, over a socket or ssh.
 pub(super) type DaemonLines = LineReader<BufReader<Box<dyn AsyncRead + Send + Sync + Unpin>>>;
 
 pub(super) fn lines_of(reader: impl AsyncRead + Send + Sync + Unpin + 'static) -> DaemonLines {

@@ -12,7 +12,6 @@ use crate::out::Out;
 use crate::paths::Paths;
 use crate::protocol::{DaemonHello, RELEASE};
 
-/// Warns about a daemon of another release, unless that was done before.
 pub(super) fn report(paths: &Paths, daemon: &DaemonHello) {
     if daemon.daemon == RELEASE || cli::is_for_programs(std::env::args_os()) {
         return;

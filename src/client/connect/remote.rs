@@ -31,7 +31,6 @@ pub(super) struct RemoteConnection {
     pub(super) daemon: DaemonHello,
 }
 
-/// An ssh that carries a connection.
 pub(super) struct RemoteLink {
     place: Place,
     process: SshProcess,
@@ -53,10 +52,8 @@ impl RemoteLink {
     }
 }
 
-/// Connects, and starts the daemon there if none runs and `may_start`. `None` if none runs.
-///
-/// # Errors
-/// [`ErrorCode::Unreachable`] or [`ErrorCode::Version`], with the next step.
+/// Connects, and starts the daemon there if none runs and `may_start`. `None` if none runs. Errors
+/// ([`ErrorCode::Unreachable`], [`ErrorCode::Version`]) have the next step.
 pub(super) async fn open(
     place: &Place,
     host: &RemoteHost,

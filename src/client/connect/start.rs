@@ -19,7 +19,6 @@ use crate::paths::{OWN_DIRECTORY, Paths, own_program};
 /// How long a daemon may take to start. It syncs files, for which a busy disk can take many seconds.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why a daemon did not start.
 #[derive(Debug)]
 pub(super) struct NotStarted {
     pub(super) error: Error,

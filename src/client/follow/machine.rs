@@ -11,16 +11,12 @@ use swarm_state::notice::{Entry, PauseBy, StopReason};
 use crate::client::worker::{loop_status, paused_by};
 use crate::protocol::{Notice, Snapshot, WorkerView};
 
-/// The next action of the follower.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FollowAction {
-    /// Prints a line.
     Print(String),
     /// Prints a line to stderr.
     Note(String),
-    /// Requests the pause of the loop.
     Pause,
-    /// Ends.
     End(FollowEnd),
 }
 

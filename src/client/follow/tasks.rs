@@ -27,15 +27,12 @@ pub(super) enum FollowEvent {
     Tick,
     Snapshot(Snapshot),
     Notice(Notice),
-    /// The answer to the pause request.
     Paused(Result<Box<WorkerView>>),
-    /// New lines of the agent's output.
     Printed(Vec<String>),
     /// The cost so far, US dollars.
     Spent(f64),
     /// The daemon was stopped on purpose.
     DaemonStopped,
-    /// The daemon cannot be reached.
     Disconnected(Error),
 }
 

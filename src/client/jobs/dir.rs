@@ -24,10 +24,8 @@ use crate::shell::quote_path;
 
 const MAX_LOG_BYTES: u64 = 1 << 20;
 
-/// The submitted job of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SubmittedJob {
-    /// Its id.
     pub(super) id: String,
     /// When the worker was submitted first: RFC 3339 with offset.
     pub(super) submitted: String,
@@ -50,7 +48,6 @@ pub(super) struct JobView {
     pub(super) error: Option<Error>,
 }
 
-/// The directory of one worker.
 #[derive(Clone, Debug)]
 pub(super) struct JobDir {
     pub(super) paths: Paths,

@@ -62,7 +62,6 @@ const REQUEUE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long the start of the worker may take: its tree and its baseline are made.
 const SPAWN_TIMEOUT: Duration = Duration::from_secs(900);
 
-/// The job that runs.
 struct Runner {
     out: Out,
     dir: JobDir,
@@ -74,11 +73,9 @@ struct Runner {
 
 /// Why the runner stopped to watch its worker.
 enum WatchEnd {
-    /// The worker has ended.
     Finished,
     /// Slurm asks the job to leave the node.
     Leave,
-    /// The daemon is gone.
     DaemonGone,
 }
 

@@ -127,10 +127,7 @@ impl Workers {
         }
     }
 
-    /// Answers a call for one worker.
-    ///
-    /// # Errors
-    /// The error of the worker's daemon; [`ErrorCode::Unreachable`] while the job waits.
+    /// Answers a call for one worker, or returns its daemon's error; [`ErrorCode::Unreachable`] while the job waits.
     pub(super) async fn call(&self, links: &mut WorkerLinks, name: &str, call: &Call) -> Result<Value> {
         // These are for the job too, and not only for its daemon.
         let changes_job =

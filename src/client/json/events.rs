@@ -7,7 +7,6 @@ use swarm_state::notice::{Entry, IterationExit, StopReason};
 use super::{Fields, end_word};
 use crate::protocol::Notice;
 
-/// An event.
 pub(in crate::client) fn notice(notice: &Notice) -> Value {
     let mut fields = Fields::of(notice);
     fields.rename("worker", "name");

@@ -6,7 +6,6 @@ use std::ffi::{OsStr, OsString};
 use crate::environ::misleads;
 use crate::error::{Error, Result};
 
-/// An agent's environment.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Env {
     pub(super) values: BTreeMap<String, String>,
@@ -14,10 +13,8 @@ pub(super) struct Env {
     pub(super) set: Vec<String>,
 }
 
-/// Builds the environment: the caller's, without misleading variables, plus `--env`.
-///
-/// # Errors
-/// When an `--env` is not `KEY=VALUE` or `KEY`, or names a variable that the caller does not have.
+/// Builds the environment: the caller's, without misleading variables, plus `--env`. An error if an `--env` is not
+/// `KEY=VALUE` or `KEY`, or names a variable that the caller does not have.
 pub(super) fn build(
     own: impl Iterator<Item = (OsString, OsString)>,
     wanted: &[String],

@@ -34,7 +34,6 @@ const NEXT_RUN_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How long the daemon may be away in the meantime. A restart takes less.
 const DAEMON_RESTART_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The run whose window is shown.
 struct AttachedRun {
     view: AttachView,
     /// The note while swarm waits for the run after this one; `None` if none follows.
@@ -64,7 +63,6 @@ const NO_TERMINFO: &str = "install the terminfo database, for example: apt insta
 /// The value of TERM for tmux when the user's own TERM has no terminfo entry.
 const FALLBACK_TERM: &str = "xterm-256color";
 
-/// How the tmux client ended.
 enum AttachEnd {
     /// This terminal has no terminfo entry.
     UnknownTerm(Error),
@@ -76,7 +74,6 @@ enum AttachEnd {
 
 /// The state of a worker's next run after its window closed.
 enum NextRun {
-    /// The next run has started.
     Run(AttachedRun),
     /// The next run will start, or the daemon has not noticed the end of the last one yet.
     Wait,

@@ -12,7 +12,6 @@ use crate::client::spawn_params::load_settings;
 use crate::out::{CommandResult, table};
 use crate::settings::{self, Settings};
 
-/// A setting.
 #[derive(Serialize)]
 struct SettingRow {
     key: String,

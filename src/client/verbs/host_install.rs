@@ -122,7 +122,6 @@ fn is_static(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// An ELF header with these kinds of program headers.
     fn elf(kinds: &[u32]) -> Vec<u8> {
         let mut bytes = vec![0; 0x40];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");

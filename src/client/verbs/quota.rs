@@ -94,7 +94,6 @@ fn figure_row(first: &[String], figure: &QuotaFigureView, now: DateTime<FixedOff
     row
 }
 
-/// The loops of an account, and whether they wait.
 fn loops(account: &QuotaAccountView) -> String {
     let count = counted(account.loops.len() as u64, "loop");
     match (account.parked.as_slice(), &account.lifted_until) {

@@ -66,7 +66,6 @@ fn write(file: &str, text: &str, overwrite: bool) -> io::Result<()> {
 
 const FILES: [&str; 4] = [PRD_FILE, TASKS_FILE, PROGRESS_FILE, PROMPT_FILE];
 
-/// Writes the files of a task list that are missing.
 async fn write_task_list(ctx: &ClientContext, args: &RalphInit) -> CommandResult {
     let branch = args.name.as_deref().map(branch).transpose()?;
     let place = TaskDir::find(args.cwd.as_deref(), None)?;

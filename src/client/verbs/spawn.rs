@@ -96,16 +96,13 @@ fn estimate(params: &SpawnParams) -> Option<String> {
     Some(format!("{}; at most {} allowed{more}", list.summary(skip_review), counted(max, "iteration")))
 }
 
-/// How the start of a worker is reported.
 pub(super) struct StartReport {
     /// The verb in the printed line: `spawned` or `respawned`.
     pub(super) word: &'static str,
     /// The end of the printed line.
     pub(super) note: String,
     pub(super) format: PageFormat,
-    /// Return without following a loop.
     pub(super) detach: bool,
-    /// Also print the agent's output.
     pub(super) stream: bool,
 }
 

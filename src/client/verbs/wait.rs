@@ -23,7 +23,6 @@ use crate::out::json::error_object;
 use crate::out::{CommandResult, Failure};
 use crate::protocol::{Notice, Snapshot, WorkerView};
 
-/// The outcome of the wait for one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum WaitOutcome {
     /// The condition holds. The reason of a successful end, if it is one.
@@ -36,7 +35,6 @@ enum WaitOutcome {
     Gone,
 }
 
-/// One worker that is waited for.
 struct Waiter {
     name: String,
     /// When the worker was spawned. It identifies the worker: another one of the same name has another time.

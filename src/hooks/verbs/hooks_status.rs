@@ -39,7 +39,6 @@ pub(super) fn run(out: Out, args: &HooksStatus) -> CommandResult {
     Ok(0)
 }
 
-/// Returns the requested places.
 fn places(args: &HooksStatus) -> Result<Vec<install::HookFile>> {
     let mut places = vec![];
     for agent in [HookAgent::Claude, HookAgent::Codex] {

@@ -23,7 +23,6 @@ const MIN_HEIGHT: f64 = 1.5;
 /// A part of a bar: its class, which gives it a color, and its value.
 type Part = (&'static str, f64);
 
-/// One chart.
 struct Chart<'a> {
     title: String,
     /// The classes of the parts, with their names.

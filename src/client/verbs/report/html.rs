@@ -154,7 +154,6 @@ fn table(iterations: &[Iteration]) -> String {
     format!("<div class=\"scroll\">\n<table>\n{head}{rows}</table>\n</div>\n")
 }
 
-/// Lines as a block; empty without lines.
 fn block(lines: &[String]) -> String {
     let lines: Vec<String> = lines.iter().map(|line| escaped(line)).collect();
     let text = lines.join("\n");
