@@ -43,9 +43,9 @@
 //! * `notify`: sends notifications to a command, the desktop, ntfy and a webhook
 //! * [`ralph`]: a loop as a library
 //! * [`stories`]: runs the stories of a task list at the same time, and merges them
-//! * `owner`, `file_system`, `hosts`: the daemon that owns the directory, on this host or another
-//! * [`procs`], [`descriptors`], `environ`, `shell`, `duration`, `since`, `loop_setting`: processes, descriptors,
-//!   environments, shell words, durations, times, settings of a loop
+//! * `owner`, `hosts`: the daemon that owns the directory, on this host or another
+//! * [`procs`], [`descriptors`], `environ`, `shell`, `duration`, `loop_setting`: processes, descriptors,
+//!   environments, shell words, durations and times, settings of a loop
 //! * `runtime`: the runtime and the signals of a command
 //! * [`settings`], [`client`], [`out`], [`mod@cli`]: the command line
 //! * [`ui`]: the terminal interface

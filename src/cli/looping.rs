@@ -58,9 +58,11 @@ instead of the code. The iteration then does not count as done until you run `sw
 changes only tests, use --allow-changed-checks.
 
 Words:
-  fresh checkout, clean room
+  fresh checkout
       A temporary directory outside of the worker's, with the files of the work
       that git would commit. swarm runs checks in it and deletes it.
+  clean room
+      A run of all checks in a fresh checkout (--clean-check).
   red replay
       A run of the checks with the source files from before the loop. They must
       be red, which means that they fail.

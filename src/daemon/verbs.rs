@@ -16,6 +16,7 @@ pub(crate) mod attach;
 pub(crate) mod clean;
 pub(crate) mod daemon_status;
 pub(crate) mod daemon_stop;
+pub(crate) mod eof;
 pub(crate) mod hold;
 pub(crate) mod hook;
 pub(crate) mod interrupt;
@@ -63,7 +64,7 @@ impl Supervisor {
             Call::Release(Named { name }) => reply.answer(self.release(&name, peer)),
             Call::Allow(params) => reply.answer(self.allow(params, peer)),
             Call::Interrupt(Named { name }) => reply.answer_by(self.interrupt(&name)),
-            Call::Eof(Named { name }) => self.send(&name, AgentInput::Eof, reply),
+            Call::Eof(Named { name }) => self.eof(&name, reply),
             Call::Clean(params) => self.clean(params, peer, reply),
             Call::Attach(Named { name }) => reply.answer(self.attach(&name)),
             Call::RalphPause(Named { name }) => reply.answer(self.pause(&name)),

@@ -203,7 +203,7 @@ fn nothing_depends_on_color() {
     assert_eq!(screen(&plain), screen(&colored));
 }
 
-/// Workers of a remote host, as [`super::hosts`] sends them.
+/// Workers of a remote host, as [`super::link`] sends them.
 pub(super) fn of_host(host: &str, silent_for: Option<&str>, names: &[&str]) -> UiEvent {
     let host = HostName::new(host).unwrap();
     let silent_for = silent_for.map(str::to_owned);

@@ -1,4 +1,4 @@
-//! `send` and `eof`: type a text, or Ctrl-D, into a worker's agent.
+//! `send`: type a text into a worker's agent. [`super::eof`] types Ctrl-D in the same way.
 
 use swarm_state::engine::Event;
 use swarm_state::model::{Pane, Status, WorkerName};
