@@ -138,8 +138,8 @@ pub struct RoomArgs {
     ///
     /// When the checks pass in the worker's directory, swarm runs them again in a fresh checkout: a temporary
     /// directory outside of it, with the files that git would commit. Files that git ignores are missing there, except
-    /// for the folders node_modules, .venv, venv and vendor, which swarm links. The iteration counts only if the checks pass
-    /// there too. If they fail, the agent reads their output.
+    /// for the folders node_modules, .venv, venv and vendor, which swarm links. The iteration counts only if the checks
+    /// pass there too. If they fail, the agent reads their output.
     ///
     /// The submodules that the worker's directory has are checked out too, and git's filters apply, such as those of
     /// LFS. This needs a git repository, and so do --final-check and --fix. A command that contains the path of the
