@@ -100,7 +100,7 @@ pub(crate) fn refusal(paths: &Paths, owner: &DirectoryOwner, ownership: Ownershi
     Error::new(ErrorCode::OtherHost, message).hint(hint)
 }
 
-/// Makes this machine the owner in place of `former`; an error if the owner has changed. The file is replaced, so that
+/// Makes this machine the owner in place of `former`; fails if the owner has changed. The file is replaced, so that
 /// a lock of the former owner has no effect on it, and so that its daemon sees the change.
 pub(crate) fn replace(paths: &Paths, former: &DirectoryOwner) -> Result<()> {
     if look(paths).0.as_ref() != Some(former) {

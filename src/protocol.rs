@@ -214,8 +214,8 @@ pub enum Call {
 }
 
 impl Call {
-    /// Whether it may be sent twice: the second call has no further effect and returns the same answer. Not if a text
-    /// would be typed twice, the second answer would differ, or the next daemon is not meant.
+    /// Whether it may be sent twice: the second call has no further effect and returns the same answer. False for calls
+    /// that would type a text twice, whose second answer would differ, or that are meant for one daemon only.
     pub(crate) fn is_repeatable(&self) -> bool {
         match self {
             Self::Spawn(params) => params.request.is_some(),

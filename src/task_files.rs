@@ -42,7 +42,7 @@ pub(crate) struct TaskDir {
 
 impl TaskDir {
     /// Finds the directory: `ralph_dir`, or else `ralph` in `cwd`. Without `cwd`, the project is the current directory,
-    /// or the parent of a `ralph_dir` outside of it. An error if the project's directory does not exist.
+    /// or the parent of a `ralph_dir` outside of it. Fails if the project's directory does not exist.
     pub(crate) fn find(cwd: Option<&Path>, ralph_dir: Option<&Path>) -> Result<Self> {
         let pin = |path: &Path| paths::pin(path).map_err(|e| failed("use", path, e));
         let here = pin(Path::new("."))?;
@@ -59,7 +59,7 @@ impl TaskDir {
         Ok(Self { project, dir })
     }
 
-    /// Whether the directory exists. An error if something else has its name.
+    /// Whether the directory exists. Fails if something else has its name.
     pub(crate) fn exists(&self) -> Result<bool> {
         if self.dir.is_dir() {
             return Ok(true);

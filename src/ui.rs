@@ -50,7 +50,7 @@ const TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// The delay of a load that is due soon.
 const SOON: Duration = Duration::from_millis(150);
 
-/// Runs the interface until the person quits, and returns the exit status. An error if a terminal or, at the start, a
+/// Runs the interface until the person quits, and returns the exit status. Fails if a terminal or, at the start, a
 /// daemon is missing.
 pub fn run(config: Option<PathBuf>, out: Out) -> CommandResult {
     terminal::check()?;

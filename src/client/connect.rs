@@ -70,7 +70,7 @@ enum Peer {
     Remote(Box<RemoteLink>),
 }
 
-/// Connects to the daemon of `place` and exchanges the handshake. An error if something listens on the socket and does
+/// Connects to the daemon of `place` and exchanges the handshake. Fails if something listens on the socket and does
 /// not answer as a daemon does; [`ErrorCode::Unreachable`].
 pub async fn probe(place: &Place) -> Result<DaemonProbe> {
     match place.host() {
@@ -163,8 +163,8 @@ pub fn wrong_version(daemon: &DaemonHello) -> Error {
     Error::new(ErrorCode::Version, message).hint("swarm daemon restart")
 }
 
-/// Connects to the daemon; returns `None` when it does not run. Never starts it. An error if it has another protocol
-/// version.
+/// Connects to the daemon; returns `None` when it does not run. Never starts it. Fails if the daemon does not
+/// answer or has another protocol version.
 pub async fn connect_existing(place: &Place) -> Result<Option<Client>> {
     match probe(place).await? {
         DaemonProbe::Ready(client) => Ok(Some(client)),
@@ -180,7 +180,7 @@ pub(crate) async fn require_existing(place: &Place) -> Result<Client> {
 }
 
 /// Connects to the daemon, and starts it when it does not run. Warns about a daemon of another release.
-/// [`ErrorCode::NoDaemon`] when it does not start.
+/// Fails as [`connect_existing`] does, and with [`ErrorCode::NoDaemon`] when the daemon does not start.
 pub async fn connect(place: &Place) -> Result<Client> {
     Ok(connect_or_start(place).await?.0)
 }
@@ -218,7 +218,7 @@ pub async fn connect_or_start(place: &Place) -> Result<(Client, bool)> {
     }
 }
 
-/// Connects to a daemon over a process that relays to it. `None` if no daemon runs there. An error if the process fails
+/// Connects to a daemon over a process that relays to it. `None` if no daemon runs there. Fails if the process fails
 /// before the handshake; the place names the host in the message.
 pub(super) async fn connect_over(place: &Place, relay: std::process::Command) -> Result<Option<Client>> {
     let Some(host) = place.host() else { return Ok(None) };

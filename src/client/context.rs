@@ -26,6 +26,7 @@ const MAX_ATTEMPTS: usize = 5;
 /// within this time after the first end.
 const LINK_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The delay between two attempts within [`LINK_TIMEOUT`].
 const LINK_DELAY: Duration = Duration::from_millis(500);
 
 /// The delay between two attempts to reach a remote host again.

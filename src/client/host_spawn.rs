@@ -70,7 +70,7 @@ impl HostSpawn {
         Ok(Some(Self { place, typed, candidates, named: named_env(&args.env)?, code }))
     }
 
-    /// Completes the parameters with the data of the host. An error if the host cannot be reached or does not have the
+    /// Completes the parameters with the data of the host. Fails if the host cannot be reached or does not have the
     /// directory, or if a prompt file cannot be read.
     pub(super) async fn complete(self, ctx: &ClientContext, params: &mut SpawnParams) -> Result<()> {
         let Some(host) = self.place.host() else { return Ok(()) };

@@ -31,7 +31,7 @@ pub(super) struct HostFacts {
     pub(super) directory: Option<PathBuf>,
 }
 
-/// Carries out `swarm connect ARGS`. An error if the daemon cannot be reached or started.
+/// Carries out `swarm connect ARGS`. Fails if the daemon cannot be reached or started.
 pub fn run(args: &[OsString], out: Out) -> CommandResult {
     if let Some(done) = super::jobs::run(args, out) {
         return done;

@@ -232,7 +232,8 @@ impl Supervisor {
         }
     }
 
-    /// If the settings request it, resumes a loop that the last shutdown paused or that lost its tmux server since.
+    /// If the settings request it, resumes a loop that the last shutdown paused, or whose tmux server went away while
+    /// no daemon ran.
     pub(crate) fn resume_after_shutdown(&mut self, name: &WorkerName, was_lost: bool) {
         let may_resume =
             |slot: &&Slot| self.resumes_after_shutdown && slot.reconciled && !slot.resume_when_over;

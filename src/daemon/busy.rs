@@ -26,6 +26,7 @@ impl BusyKind {
     }
 }
 
+/// Work under way; it ends when the last strong reference is dropped.
 #[derive(Debug)]
 pub(crate) struct Busy {
     kind: BusyKind,

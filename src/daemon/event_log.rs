@@ -107,7 +107,7 @@ fn readable(text: &str) -> Result<(), String> {
 pub(crate) struct EventLog {
     store: Arc<Store>,
     pending: String,
-    /// Lines before them were dropped.
+    /// Lines before those of `pending` were dropped.
     dropped: bool,
     /// The empty file exists that tells the next daemon about unwritten lines.
     marked: bool,

@@ -286,16 +286,19 @@ pub(crate) struct PendingRespawn {
     pub(crate) reply: Reply,
     pub(crate) warnings: Vec<String>,
     pub(crate) request: Option<String>,
+    /// Held until the work has ended: refuses other work on the worker.
     pub(crate) busy: Arc<Busy>,
 }
 
 /// A worker that is being deleted. Only its record is left, or something could not be removed.
 pub(crate) struct PendingClean {
     pub(crate) name: WorkerName,
+    /// Distinguishes workers of the same name.
     pub(crate) incarnation: u64,
     pub(crate) tree_gone: bool,
     pub(crate) outcome: Result<Forgotten>,
     pub(crate) reply: Reply,
+    /// Held until the work has ended: refuses other work on the worker.
     pub(crate) busy: Arc<Busy>,
 }
 
@@ -303,10 +306,12 @@ pub(crate) struct PendingClean {
 /// dies meanwhile leaves nothing that no command names.
 pub(crate) struct PendingDiscard {
     pub(crate) name: WorkerName,
+    /// Distinguishes workers of the same name.
     pub(crate) incarnation: u64,
     /// The client that requested the worker, and why the worker failed to start.
     pub(crate) reply: Reply,
     pub(crate) error: Error,
+    /// Held until the work has ended: refuses other work on the worker.
     pub(crate) busy: Arc<Busy>,
 }
 

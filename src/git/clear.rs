@@ -1,6 +1,7 @@
 //! Deletes the snapshots of a loop whose work is in a branch of the user's.
 //!
-//! swarm's own branches do not count: they hold a worker's work until the user merges it. In doubt, the snapshots stay.
+//! swarm's own branches do not count: they hold a worker's work until the user merges it. If in doubt, the snapshots
+//! stay.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -25,7 +26,7 @@ struct SnapshotRef {
 }
 
 /// Deletes the snapshots below `prefix` (`refs/swarm/NAME/LOOP`), all or none. Returns their number, and whether they
-/// were deleted; 0 outside of a repository. `discard` deletes them in any case. `own_branch` is the worker's.
+/// were deleted; 0 outside of a repository. With `discard`, deletes them in any case. `own_branch` is the worker's.
 pub(crate) async fn clear_snapshots(
     repo: &Path,
     prefix: &str,

@@ -106,7 +106,8 @@ pub(crate) async fn count_subjects(tree: &Path, from: &str, subject: &str) -> Re
     Ok(said.text().lines().filter(|line| *line == subject).count())
 }
 
-/// Deletes a branch that is merged into the one checked out in `tree`. Else fails with git's message, and it stays.
+/// Deletes a branch that is merged into the one checked out in `tree`. Otherwise the branch stays, and the
+/// error is git's message.
 pub(crate) async fn delete_merged(tree: &Path, branch: &str) -> Result<()> {
     run(tree, "cannot delete a branch", &["branch", "--quiet", "-d", "--", branch]).await
 }

@@ -67,12 +67,12 @@ struct FileContent {
     mode: u32,
 }
 
-/// Reads the value in `file`; `None` when the file does not exist. An error if it cannot be read or is not JSON.
+/// Reads the value in `file`; `None` when the file does not exist. Fails if it cannot be read or is not JSON.
 pub fn read(file: &Path) -> Result<Option<Value>> {
     Ok(present(&target(file)?)?.map(|present| present.value))
 }
 
-/// Changes `file` with `edit`, which receives its value, or `{}` when the file does not exist. An error if the file is
+/// Changes `file` with `edit`, which receives its value, or `{}` when the file does not exist. Fails if the file is
 /// not JSON, has a structure that `edit` refuses, is read-only or cannot be written. It is then unchanged.
 pub fn change(
     paths: &Paths,

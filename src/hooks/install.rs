@@ -83,7 +83,7 @@ pub fn needed(agent: HookAgent) -> &'static [HookEvent] {
     }
 }
 
-/// Returns the file in which `agent` reads its hooks for `scope`. The project is the current directory. An error if
+/// Returns the file in which `agent` reads its hooks for `scope`. The project is the current directory. Fails if
 /// that directory or the home directory is missing.
 pub fn place(agent: HookAgent, scope: HookScope) -> Result<HookFile> {
     let (dir, variable, name) = match agent {
@@ -109,7 +109,7 @@ fn here() -> Result<PathBuf> {
     env::current_dir().map_err(|e| Error::system("cannot find the current directory", e))
 }
 
-/// Returns the path of this program, to be written into files. An error if it is unknown or not UTF-8.
+/// Returns the path of this program, to be written into files. Fails if it is unknown or not UTF-8.
 pub fn program() -> Result<PathBuf> {
     let path = paths::own_program()?;
     if path.to_str().is_none() {

@@ -36,7 +36,7 @@ fn entry(program: &Path, event: HookEvent) -> Value {
 }
 
 /// Returns `value` with one hook for each of `events`. Hooks of an earlier release are updated in place; swarm's hooks
-/// for other events are removed. An error if the place of the hooks has another structure.
+/// for other events are removed. Fails if the place of the hooks has another structure.
 pub fn with_hooks(value: &Value, events: &[HookEvent], program: &Path) -> Result<Value, ShapeError> {
     check(value)?;
     let mut value = value.clone();
@@ -159,7 +159,7 @@ fn check(value: &Value) -> Result<(), ShapeError> {
 }
 
 /// Returns `value` with swarm's marketplace at `dir` and its plugins enabled. A plugin that the user disabled stays
-/// disabled. An error if their place has another structure, or another marketplace has the name.
+/// disabled. Fails if their place has another structure, or another marketplace has the name.
 pub fn with_plugins(value: &Value, dir: &str) -> Result<Value, ShapeError> {
     let mut value = value.clone();
     let root = value.as_object_mut().ok_or_else(|| ShapeError("it is not an object".to_owned()))?;

@@ -66,8 +66,8 @@ pub struct HookProgram<'a> {
 pub(crate) const SETTINGS_FILE: &str = "settings.json";
 
 impl Launch<'_> {
-    /// Adds the hooks, which call `program`. A settings file is written into `dir`. If the user's own settings cannot
-    /// be merged with swarm's, the launch is unchanged, and the agent runs without hooks.
+    /// Adds the hooks, which call `program`. A settings file is written into `dir`. Fails if the user's own settings
+    /// cannot be merged with swarm's. The launch is then unchanged, and the agent runs without hooks.
     pub fn pass(self, program: HookProgram<'_>, dir: &Path) -> Result<()> {
         match self.profile.hooks {
             HookStyle::Off => Ok(()),

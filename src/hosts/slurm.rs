@@ -54,7 +54,8 @@ async fn output(program: &str, args: &[String], limit: Duration) -> Result<Outpu
     }
 }
 
-/// Runs a program and returns its output; [`ErrorCode::Unreachable`] with the reason that the program printed.
+/// Runs a program and returns its output. Fails with [`ErrorCode::Unreachable`] and the reason that the program
+/// printed.
 async fn run(program: &str, args: &[String]) -> Result<String> {
     let output = output(program, args, PROGRAM_TIMEOUT).await?;
     if output.status.success() {
@@ -72,7 +73,7 @@ pub(crate) async fn queue() -> Result<BTreeMap<String, JobState>> {
     Ok(slurm::parse_queue(&run("squeue", &args).await?))
 }
 
-/// Checks that a job ends with all of its processes. Returns the name of the plugin that tracks them; an error if it
+/// Checks that a job ends with all of its processes. Returns the name of the plugin that tracks them; fails if it
 /// loses processes, or Slurm does not answer.
 pub(crate) async fn check_tracking() -> Result<String> {
     let config = run("scontrol", &["show".to_owned(), "config".to_owned()]).await?;

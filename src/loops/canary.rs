@@ -43,7 +43,8 @@ struct CanaryPlan<'a> {
 }
 
 impl LoopRun {
-    /// Finds the canary of each check for a new baseline. Fails when a check or the user's canary cannot be used.
+    /// Finds the canary of each check for a new baseline. Fails when a check cannot be run or the
+    /// user's canary cannot be written.
     pub(super) async fn begin_canaries(
         &self,
         base: &mut Base,

@@ -302,7 +302,8 @@ fn link_all(origin: &Path, top: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes `to` a directory with links to the entries of `from`. A monorepo's links into the tree lead into the room.
+/// Makes `to` a directory with links to the entries of `from`. Links to a monorepo's workspaces lead into
+/// the room.
 fn link_entries(origin: &Path, from: &Path, top: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {

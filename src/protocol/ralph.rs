@@ -80,7 +80,7 @@ pub struct RalphView {
     pub paused_by: Option<PauseBy>,
     /// The path of `state.json`.
     pub state_file: PathBuf,
-    /// The limits to raise, as in the worker's view; absent if the loop cannot continue.
+    /// The limits to raise, as `KEY=VALUE`; absent if the loop cannot continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raise: Option<Vec<String>>,
     /// The task list; absent without one.

@@ -106,7 +106,7 @@ pub struct Report {
     /// Warnings about a loop that started this way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// The limits to raise, as in the worker's view; absent if the loop cannot continue.
+    /// The limits to raise, as `KEY=VALUE`; absent if the loop cannot continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raise: Option<Vec<String>>,
 }

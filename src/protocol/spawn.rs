@@ -56,7 +56,8 @@ pub struct SpawnParams {
     /// Restart the command after it ends; not for a loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<RestartSpec>,
-    /// Makes a repeated request idempotent: it gets the answer of the first one, and nothing is spawned twice.
+    /// An id of the request. If its answer was lost, a repeated request with the same id gets that answer, and nothing
+    /// is spawned twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// The worker that coordinates this one. When it is killed, so is this one.

@@ -52,7 +52,7 @@ impl Default for RalphConfig {
 }
 
 impl RalphConfig {
-    /// The gates; an error if the configuration is invalid.
+    /// The gates; fails if the configuration is invalid.
     pub(super) fn gates(&self) -> Result<Gates> {
         if self.checks.is_empty() {
             return Err(Error::invalid("a loop needs at least one check, the command that proves its work"));

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// Runs a future to its end, from any thread. An error if no thread can be started.
+/// Runs a future to its end, from any thread. Fails if no thread can be started.
 pub(super) fn block_on<T: Send>(future: impl Future<Output = T> + Send) -> Result<T> {
     let trouble = |e| Error::system("cannot start a thread", e);
     let run = || {

@@ -30,7 +30,7 @@ git -C "$dir" symbolic-ref HEAD "refs/heads/$2"
 cd "$dir"
 pwd -P"#;
 
-/// Pushes HEAD of the repository that holds `dir` to `branch` on the host. Returns the repository there. An error if
+/// Pushes HEAD of the repository that holds `dir` to `branch` on the host. Returns the repository there. Fails if
 /// `dir` is in no repository, or the host has another branch of this name.
 pub(crate) async fn push(place: &Place, host: &RemoteHost, dir: &Path, branch: &str) -> Result<PathBuf> {
     let top = git(place, dir, &["rev-parse", "--show-toplevel"]).await.map_err(|_| {
@@ -60,7 +60,7 @@ pub(crate) async fn push(place: &Place, host: &RemoteHost, dir: &Path, branch: &
     Ok(repo)
 }
 
-/// Fetches a branch and the snapshots of a worker from the host into the repository that holds `dir`. An error if the
+/// Fetches a branch and the snapshots of a worker from the host into the repository that holds `dir`. Fails if the
 /// branch here has other commits.
 pub(crate) async fn fetch(
     place: &Place,

@@ -33,8 +33,8 @@ rm -rf "$dir"
 mkdir -p "$dir"
 exec tar -xf - -C "$dir""#;
 
-/// Sends the files of the repository that holds `dir`, unless they are too large. Returns the note for the user; `None`
-/// if none are named.
+/// Sends the files of the repository that holds `dir`. Returns the note for the user; `None` if none are named. Fails
+/// if they are too large.
 pub(crate) async fn send(
     place: &Place,
     host: &RemoteHost,

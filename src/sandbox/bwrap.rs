@@ -66,8 +66,8 @@ const SCRIPT: &str = "trap '' HUP INT QUIT TERM TSTP; n=$1; shift; \
 /// The descriptors for files, in the order of [`SCRIPT`].
 const DESCRIPTORS: [&str; 3] = ["9", "8", "7"];
 
-/// Runs a sandbox once and returns the path of bubblewrap; [`ErrorCode::Sandbox`] with bubblewrap's message, and the
-/// fix as a hint.
+/// Runs a sandbox once and returns the path of bubblewrap. Fails with [`ErrorCode::Sandbox`], bubblewrap's message, and
+/// the fix as a hint.
 pub(crate) fn detect() -> Result<PathBuf> {
     let refused = |message: String| Error::new(ErrorCode::Sandbox, message);
     let program = find_program("bwrap").ok_or_else(|| {
@@ -118,8 +118,8 @@ fn run(words: &[String]) -> std::io::Result<Output> {
     process::run(Command::new(program).args(arguments), Box::new(std::io::empty()), PROBE_TIMEOUT)
 }
 
-/// The words in front of a command that runs in a sandbox. Proves first that the sandbox can be built;
-/// [`ErrorCode::Sandbox`] with bubblewrap's message if not.
+/// The words in front of a command that runs in a sandbox. Proves first that the sandbox can be built; fails
+/// with [`ErrorCode::Sandbox`] and bubblewrap's message if not.
 pub(super) fn argv(
     sandbox: &WorkerSandbox,
     mounts: &Mounts,

@@ -63,8 +63,8 @@ pub(super) struct SandboxRecord {
     pub(super) stamp: Option<String>,
 }
 
-/// Asks Docker Sandbox for its sandboxes, and returns the path of `docker`; [`ErrorCode::Sandbox`] with docker's
-/// message, and the fix as a hint.
+/// Asks Docker Sandbox for its sandboxes, and returns the path of `docker`. Fails with [`ErrorCode::Sandbox`],
+/// docker's message, and the fix as a hint.
 pub(crate) fn detect() -> Result<PathBuf> {
     let refused = |why: &str| {
         let why = format!("no Docker sandbox can be built: {}", printable(why));
@@ -111,8 +111,9 @@ impl DockerSandbox {
         self.argv(docker::run_call(&self.name, arguments))
     }
 
-    /// The words in front of a check in `cwd` with the environment `env`; [`ErrorCode::Sandbox`] if `cwd` is not in the
-    /// sandbox. `limit` ends the check inside too. Marks the sandbox as running, since the check starts it.
+    /// The words in front of a check in `cwd` with the environment `env`. Fails with [`ErrorCode::Sandbox`] if `cwd`
+    /// is not in the sandbox. `limit` ends the check inside too. Marks the sandbox as running, since the check
+    /// starts it.
     pub(crate) fn check_argv(
         &self,
         cwd: &Path,

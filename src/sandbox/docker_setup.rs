@@ -51,8 +51,8 @@ pub(crate) fn hooks_run_inside(program: &Path) -> bool {
 
 impl DockerSandbox {
     /// Makes the sandbox ready for a run: creates it, completes its setup, and restarts it if files were edited outside
-    /// since the last run. Blocks, for minutes if the template has to be downloaded. [`ErrorCode::Sandbox`] with
-    /// docker's message.
+    /// since the last run. Blocks, for minutes if the template has to be downloaded. Fails with
+    /// [`ErrorCode::Sandbox`] and docker's message.
     pub(crate) fn open(&self, setup: &DockerSetup) -> Result<()> {
         let state_dir = setup.home.join(STATE_DIR);
         let mut workspaces = vec![Workspace::writable(&self.project)];

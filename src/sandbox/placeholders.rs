@@ -29,7 +29,7 @@ pub(crate) struct HeldPlaceholders(Vec<(PathBuf, File)>);
 
 impl HeldPlaceholders {
     /// Creates the missing ones: empty directories with the name `.git`, and files. Blocks for a second at most.
-    /// [`ErrorCode::Sandbox`] with the path and the reason.
+    /// Fails with [`ErrorCode::Sandbox`], which names the path and the reason.
     pub(crate) fn hold(paths: Vec<PathBuf>) -> Result<Self> {
         let mut held = Self::default();
         for path in paths {
@@ -81,8 +81,8 @@ fn is_at(file: &File, path: &Path) -> bool {
     opened.is_some() && opened == path.symlink_metadata().map(id).ok()
 }
 
-/// Creates a file with a text, or a directory, that stays, if the path is missing; [`ErrorCode::Sandbox`] with the path
-/// and the reason.
+/// Creates a file with a text, or a directory, that stays, if the path is missing. Fails with [`ErrorCode::Sandbox`],
+/// which names the path and the reason.
 pub(super) fn create_lasting(path: &Path, text: Option<&str>) -> Result<()> {
     create(path, text).map_err(|error| cannot_protect(path, &error))
 }

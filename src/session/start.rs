@@ -243,7 +243,7 @@ fn not_locked(error: io::Error) -> Error {
     }
 }
 
-/// Cancels a loop and returns it; `None` when there is none. An error if the state file cannot be removed, or there are
+/// Cancels a loop and returns it; `None` when there is none. Fails if the state file cannot be removed, or there are
 /// several loops and none was named.
 pub fn cancel_loop(
     sessions: &SessionStore,
@@ -276,7 +276,7 @@ pub fn was_just_cancelled(sessions: &SessionStore, session: &SessionId) -> bool 
     })
 }
 
-/// Finds the loop of a session; without one, the only loop in the directory or its parents. An error if there are
+/// Finds the loop of a session; without one, the only loop in the directory or its parents. Fails if there are
 /// several loops and no session was named.
 pub fn find_loop(
     sessions: &SessionStore,

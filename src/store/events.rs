@@ -16,7 +16,8 @@ use super::{Store, read_bounded, set_aside};
 pub const MAX_EVENT_LOG_BYTES: u64 = 2 << 20;
 
 impl Store {
-    /// Reads the files of the event log, the older one first. Sets aside files that are not `readable`; true if it did.
+    /// Reads the files of the event log, the older one first. Sets aside files that are not `readable`, and
+    /// then returns true.
     pub fn read_events(&self, readable: impl Fn(&str) -> Result<(), String>) -> (Vec<String>, bool) {
         let path = self.paths.event_log();
         let (mut texts, mut damaged) = (vec![], false);

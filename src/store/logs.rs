@@ -151,7 +151,8 @@ fn last_bytes(text: &str, max: usize) -> (&str, usize) {
     (&text[start..], start)
 }
 
-/// Appends whole lines. Ends a cut-off line first (crash, full disk). If the disk is full, removes what it wrote.
+/// Appends whole lines. Ends a cut-off line first (crash, full disk). If the disk is full, removes what
+/// this call wrote.
 pub(super) fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
     let before = file.metadata()?.len();

@@ -90,7 +90,14 @@ impl Coordinator {
                 let why = view.reason.clone().unwrap_or_else(|| view.status.to_string());
                 ChildState::Failed(format!("{why} (swarm why {})", view.name))
             }
-            _ => ChildState::Working { in_review: status == Some(ReviewStatus::NeedsReview) },
+            Status::Starting
+            | Status::Running
+            | Status::Waiting
+            | Status::Retrying
+            | Status::Paused
+            | Status::Unreachable => {
+                ChildState::Working { in_review: status == Some(ReviewStatus::NeedsReview) }
+            }
         }
     }
 

@@ -17,7 +17,7 @@ use super::plain::{self, Words};
 use super::{quote, window};
 use crate::error::Result;
 
-/// The program in a session's first window, until the worker's replaces it. Two words, so tmux uses no shell.
+/// The program in a session's first window, until the worker's window replaces it. Two words: tmux uses no shell.
 const PLACEHOLDER: [&str; 2] = ["sleep", "60"];
 
 /// The commands that `swarm attach` runs, as plain argv so that the client can run them.

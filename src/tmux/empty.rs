@@ -5,7 +5,8 @@
 //! connections and answers none. It holds no panes, so swarm treats it as gone and may start a new server. A server
 //! that merely hangs still has the terminals of its panes open.
 //!
-//! [`super::server`] uses it. It searches no server by name: the kernel reports which process listens at the socket.
+//! [`super::server`] uses it. It finds the server through the kernel, which reports the process that listens at the
+//! socket, and not by name.
 
 use std::path::Path;
 use std::time::Duration;

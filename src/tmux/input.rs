@@ -1,7 +1,8 @@
 //! Sends text and keys to a pane.
 //!
 //! A prompt goes through a paste buffer, bracketed if the program requested that, with its line feeds. tmux reads the
-//! text from standard input, so it is in no argv and in no file. The caller decides about Enter and waiting.
+//! text from standard input, so it is in no argv and in no file. The caller decides about Enter and waiting,
+//! from the agent's profile.
 
 use super::handle::{Tmux, unique};
 use super::plain::{self, Words};

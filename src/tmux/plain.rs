@@ -1,6 +1,7 @@
 //! Runs plain `tmux` processes: for rare commands, and for all commands while control mode does not work.
 //!
-//! Each has a timeout, a minimal environment, our socket and our configuration file, in case it starts a server.
+//! Each has a timeout, a minimal environment, our socket and our configuration file, so that a server that it
+//! starts is ours.
 
 use std::ffi::{OsStr, OsString};
 use std::process::Stdio;

@@ -1,6 +1,7 @@
 //! The server: starting it, its health, and ending it for tests and the demo.
 //!
-//! Only the socket identifies a server. It counts as gone only if nothing can listen there, never after a timeout.
+//! Only the socket identifies a server. It counts as gone only if nothing can be listening there, or the listening
+//! server is known to be empty; a timeout alone never means that it is gone.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};

@@ -1,4 +1,4 @@
-//! Reads keys from the bytes of a terminal, and edits a line of text by them.
+//! Reads keys from the bytes of a terminal, and edits a line of text with them.
 //!
 //! The reader of crossterm is not used: it neither returns at the end of the input nor before a sequence is complete,
 //! so a terminal that is closed, or one slow byte, would stop everything. Deliberately absent: what a key does.

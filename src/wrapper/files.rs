@@ -18,7 +18,8 @@ use crate::procs::{self, Proc};
 use crate::sandbox::hosts::PaneProxy;
 
 const LAUNCH_FILE: &str = "launch.json";
-/// The launch file after a wrapper took it. A rename gives it to one wrapper or to [`withdraw_launch`]. Stays, empty.
+/// The launch file after a wrapper took it. A rename gives it to one wrapper or to [`withdraw_launch`]. The
+/// empty file stays.
 const TAKEN_FILE: &str = "launch.json.taken";
 const STARTED_FILE: &str = "started";
 const FORCED_FILE: &str = "forced";

@@ -151,7 +151,8 @@ pub struct ContextUse {
 }
 
 impl ContextUse {
-    /// Combines a transcript's end with its bytes without attachments. The user's `window` replaces the model's.
+    /// Combines a transcript's end with its `size` in bytes, without attachments. The user's `window` replaces the
+    /// model's.
     pub fn of(tail: &ContextTail, size: u64, window: Option<u64>) -> Self {
         let estimate = tail.since_compaction.unwrap_or(size) / BYTES_PER_TOKEN;
         let tokens = tail.tokens.unwrap_or(estimate);

@@ -125,6 +125,7 @@ pub struct Delivery {
 enum State {
     /// Nothing was typed. The box stands since then.
     Before(Option<Duration>),
+    /// The time of the paste.
     Pasted(Duration),
     Entered(Entered),
 }
@@ -149,7 +150,8 @@ impl Delivery {
         Self { plan, state: State::Pasted(Duration::ZERO), cut_short: true, box_gone: None }
     }
 
-    /// A delivery that was cut short after the Enter, which may still take effect: a second would send the text twice.
+    /// A delivery that was cut short after the Enter, which may still take effect: a second Enter
+    /// too soon would send the text twice.
     pub fn after_enter(plan: Plan) -> Self {
         let entered = Entered { count: 1, first: Duration::ZERO, last: Duration::ZERO, blind: false };
         Self { plan, state: State::Entered(entered), cut_short: true, box_gone: None }

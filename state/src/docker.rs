@@ -242,7 +242,8 @@ impl DockerNeeds<'_> {
 
 const USE_BWRAP: &str = "use --sandbox bwrap";
 
-/// Whether a program is for Linux and needs no other file: an ELF file of this architecture without an interpreter.
+/// Whether a program is for Linux and needs no other file: an ELF file for `machine` (as in its header)
+/// without an interpreter.
 pub fn is_static_linux_program(elf: &[u8], machine: u16) -> bool {
     const INTERPRETER: u32 = 3;
     const HEADER_BYTES: usize = 56;

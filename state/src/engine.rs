@@ -256,7 +256,7 @@ struct Trouble {
     since: Option<Duration>,
 }
 
-/// The kinds differ in how long they may last and in what ends them.
+/// Why a person is needed. The kinds differ in how long they may last and in what ends them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum TroubleKind {

@@ -1,9 +1,9 @@
 //! The promise: an agent's claim that it is done, and what makes the claim worth hearing.
 //!
 //! A promise is the exact text `<promise>TOKEN</promise>`, case-sensitive, with nothing else inside the tag: a claim,
-//! never proof. A work rule guards against an agent that prints it before it did anything. Used by the gates of the
-//! outer loop and by the Stop hook, which must judge alike. Deliberately absent: where the agent's words come from
-//! ([`crate::transcript`], or a screen as the weaker source).
+//! never proof; checks prove. A work rule guards against an agent that prints it before it did anything. Used by the
+//! gates of the outer loop and by the Stop hook, which must judge alike. Deliberately absent: where the agent's words
+//! come from ([`crate::transcript`], or a screen as the weaker source).
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,8 @@ pub(crate) const MAX_PROMISE_BYTES: usize = 100;
 pub struct Promise(String);
 
 impl Promise {
-    /// Parses a token: not empty, which would complete the loop at once, and such that an agent repeats it exactly.
+    /// Parses a token. Refuses an empty one, which would complete the loop at once, and one that an agent would not
+    /// repeat exactly.
     pub fn new(token: &str) -> Result<Self, String> {
         Err(if token.trim().is_empty() {
             "a promise cannot be empty".to_owned()
@@ -45,7 +46,8 @@ impl Promise {
     }
 
     /// The marker alone on a line, as a pattern for a screen's reader, which removes the echo of the prompt. A list
-    /// mark, bold, code and a full stop are allowed. Weaker than an account: a tool's output looks the same.
+    /// mark, bold text, a code span and a full stop are allowed. Weaker than an account: a tool's output looks the
+    /// same.
     pub fn pattern(&self) -> String {
         let marker = regex::escape(&self.marker());
         format!(r"(?m)^[{MARKS}]*(?:\d+[.)]\s*)?[{MARKS}]*{marker}[{MARKS}]*[.!]?[{MARKS}]*$")

@@ -45,7 +45,8 @@ fn runs_tests(check: &str) -> bool {
     })
 }
 
-/// Decides what a replay proves. `control`: the same run with all files of the baseline; `None` if it did not run.
+/// Decides what a replay proves. `control` is the same run with the old versions of all files, made only if the replay
+/// passed; `None` if it did not run.
 pub fn judge(replay: &CheckResult, control: Option<&CheckResult>, changed: &[String]) -> Proof {
     let proof = |outcome, found: &str| Proof::of_check(Layer::RedReplay, &replay.name, outcome, found);
     let has_failed = |result: &CheckResult| !result.passed && !result.cut;

@@ -250,7 +250,7 @@ pub fn check_tree(tree: &Path, home: &Path, root: &Path) -> Result<(), UnfitTree
 pub struct Mounts(BTreeMap<PathBuf, Access>);
 
 impl Mounts {
-    /// The mounts for a sandbox; an error if the tree holds what has to be hidden. `exists`: whether a path exists.
+    /// The mounts for a sandbox; fails if the tree holds what has to be hidden. `exists`: whether a path exists.
     pub fn of(facts: &SandboxFacts, exists: &dyn Fn(&Path) -> bool) -> Result<Self, UnfitTree> {
         let tree = &facts.tree;
         check_tree(tree, &facts.home, &facts.root)?;

@@ -46,7 +46,7 @@ const NO_PATH: &str = "--canary requires PATH=TEXT";
 const NUL_BYTE: &str = "--canary and --report cannot contain a NUL byte";
 
 impl OwnCanary {
-    /// Parses `PATH=TEXT`; an error when it has no `=`.
+    /// Parses `PATH=TEXT`; fails when it has no `=`.
     pub fn parse(text: &str) -> Result<Self, GatesError> {
         let (path, text) = text.split_once('=').ok_or_else(|| GatesError::new(NO_PATH, EXAMPLE))?;
         let path = path.trim_start_matches("./").to_owned();
@@ -56,7 +56,7 @@ impl OwnCanary {
 }
 
 impl ReportFile {
-    /// Parses `FORMAT=PATH`; an error when the format is unknown or a part is missing.
+    /// Parses `FORMAT=PATH`; fails when the format is unknown or a part is missing.
     pub fn parse(text: &str) -> Result<Self, GatesError> {
         let parts = text.split_once('=').filter(|(_, path)| !path.is_empty());
         let report = parts.and_then(|(format, path)| {

@@ -101,7 +101,28 @@ impl Machine {
             Entry::IterationEnded { .. } | Entry::IterationFailed { .. } => {
                 self.end_if_parked(notice.status == Status::Paused)
             }
-            _ => self.end_if_parked(!notice.status.is_live()),
+            Entry::Started { .. }
+            | Entry::Ready { .. }
+            | Entry::Idle { .. }
+            | Entry::Cleaned
+            | Entry::PromptSent { .. }
+            | Entry::PromptFailed { .. }
+            | Entry::Waiting { .. }
+            | Entry::Inactivity { .. }
+            | Entry::InactivityExtended { .. }
+            | Entry::OutOfTime { .. }
+            | Entry::Outage { .. }
+            | Entry::StoryStarted { .. }
+            | Entry::CheckStarted { .. }
+            | Entry::Checked { .. }
+            | Entry::GatesMissed { .. }
+            | Entry::GatesHeld { .. }
+            | Entry::DonePatternMatched { .. }
+            | Entry::RunEnded { .. }
+            | Entry::Held { .. }
+            | Entry::Released
+            | Entry::Lost { .. }
+            | Entry::Warning { .. } => self.end_if_parked(!notice.status.is_live()),
         };
         acts.extend(end.map(FollowAction::End));
         acts

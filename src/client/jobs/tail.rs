@@ -49,7 +49,7 @@ pub(super) struct Tail {
     first: Vec<Notice>,
 }
 
-/// Makes a subscription. An error if the host does not have the worker, or Slurm does not answer.
+/// Makes a subscription. Fails if the host does not have the worker, or Slurm does not answer.
 pub(super) async fn subscribe(workers: &Workers, params: &SubscribeParams) -> Result<(Snapshot, Tail)> {
     let all = match &params.worker {
         Some(name) => vec![workers.one(name).await?],

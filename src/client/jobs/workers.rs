@@ -221,8 +221,9 @@ impl Workers {
         let deadline = Instant::now() + DAEMON_TIMEOUT;
         loop {
             let is_waiting = matches!(facts.state, JobState::Waiting(_));
-            let is_started_loop = facts.dir.has_record() && facts.view.worker.as_ref().is_some_and(is_loop);
-            if facts.is_over() || is_waiting && only_reads(call) && is_started_loop {
+            let is_started_loop =
+                || facts.dir.has_record() && facts.view.worker.as_ref().is_some_and(is_loop);
+            if facts.is_over() || is_waiting && only_reads(call) && is_started_loop() {
                 return self.open_directory(&facts).await;
             }
             if !facts.is_running() {

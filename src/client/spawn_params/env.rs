@@ -13,7 +13,7 @@ pub(super) struct Env {
     pub(super) set: Vec<String>,
 }
 
-/// Builds the environment: the caller's, without misleading variables, plus `--env`. An error if an `--env` is not
+/// Builds the environment: the caller's, without misleading variables, plus `--env`. Fails if an `--env` is not
 /// `KEY=VALUE` or `KEY`, or names a variable that the caller does not have.
 pub(super) fn build(
     own: impl Iterator<Item = (OsString, OsString)>,

@@ -172,7 +172,7 @@ const NEXT_TIMEOUT: Duration = Duration::from_secs(3600);
 /// How long to wait before the client connects again.
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 
-/// Shows the notifications from now on in this terminal, in a task. An error if standard output is not a terminal.
+/// Shows the notifications from now on in this terminal, in a task. Fails if standard output is not a terminal.
 fn show_notifications(place: Place, out: Out) -> Result<()> {
     if !Out::is_terminal() {
         return Err(Error::usage("--notify needs a terminal as standard output"));

@@ -12,7 +12,7 @@ use crate::protocol::{Call, Empty, Listing, RELEASE};
 use crate::remote::{Place, RemoteHost, ssh};
 use crate::shell::quote;
 
-/// The plugin with which Slurm tracks the processes of a job; an error if it loses some.
+/// The plugin with which Slurm tracks the processes of a job; fails if it loses some.
 async fn tracking(place: &Place, host: &RemoteHost) -> Result<String> {
     let printed = ssh::output(place, host, "swarm connect --check-slurm").await?;
     // A login may print lines of its own before it.

@@ -33,10 +33,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphLogs) -> CommandResult 
     let mut next = first(&got);
     let mut going = true;
     loop {
-        // A log that became shorter has no new lines.
-        let printed = next.min(got.total).saturating_sub(first(&got));
-        let new = got.lines.iter().skip(usize::try_from(printed).unwrap_or(usize::MAX));
-        ctx.out.lines(&new.collect::<Vec<_>>())?;
+        ctx.out.lines(new_from(next, &got))?;
         next = got.total;
         if !going {
             return Ok(0);
@@ -71,6 +68,35 @@ fn iterations_call(name: &str, lines: Option<u32>) -> Call {
     Call::RalphLogs(LogsParams { name: name.to_owned(), lines, history: true, iteration: None, from: None })
 }
 
+/// The lines from number `next` on. A log that became shorter has no new lines.
+fn new_from(next: u64, got: &Lines) -> &[String] {
+    let printed = next.min(got.total).saturating_sub(first(got));
+    usize::try_from(printed).ok().and_then(|printed| got.lines.get(printed..)).unwrap_or_default()
+}
+
 fn first(lines: &Lines) -> u64 {
     lines.total.saturating_sub(lines.lines.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_is_printed_once() {
+        let got = |total: u64, text: &str| Lines {
+            total,
+            lines: text.split_whitespace().map(str::to_owned).collect(),
+            ..Lines::default()
+        };
+        for (next, total, text, new) in [
+            (7, 8, "f g h", "h"),
+            (8, 8, "f g h", ""),
+            (5, 9, "h i", "h i"),
+            (9, 2, "a b", ""),
+            (0, 0, "", ""),
+        ] {
+            assert_eq!(new_from(next, &got(total, text)).join(" "), new, "{next} {total}");
+        }
+    }
 }

@@ -175,6 +175,7 @@ pub(crate) async fn typed(
     drop(write_unsynced(&mark, text.as_bytes()).or_else(|_| create(&mark).map(drop)));
     let mut plan =
         Plan { enter: *enter, bare_enter: text.is_empty(), settle: Duration::ZERO, ..plan(reader) };
+    // Spaces alone cannot be seen in an input box.
     plan.knows_box &= !text.trim().is_empty();
     let purpose = if *keys { DeliveryPurpose::Keys } else { DeliveryPurpose::Text };
     let carrier = DeliveryRun { at, text, plan, purpose, worked: seen.reading.working };

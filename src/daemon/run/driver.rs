@@ -91,7 +91,7 @@ async fn work(context: &RunContext, job: Job) {
                 }
                 AgentInput::Eof => delivery::eof(at).await.map(|()| None),
             };
-            // Before the answer: a client that then waits for the turn's end must not see the end of the last one.
+            // Before the answer: a client that then waits for the end of the turn must not see the previous turn's end.
             context.report(RunReport::Event(Event::Typed(pane.run)));
             reply.answer(outcome.map(|warning| Sent { warnings: warning.into_iter().collect() }));
         }

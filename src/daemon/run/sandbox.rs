@@ -107,7 +107,8 @@ pub(super) fn hook_program<'a>(spec: &WorkerSpec, helper: &'a Path) -> Option<Ho
     hooks_run_inside(helper).then(|| HookProgram { path: Path::new(INNER_PROGRAM), is_inline: true })
 }
 
-/// Leaves the Docker sandbox of a run that ended. Stops it if the agent did not exit by itself: it may still run.
+/// Leaves the Docker sandbox of a run that ended. Stops the sandbox if the agent did not exit by itself: it
+/// may still run inside.
 pub(super) async fn leave_docker(
     context: &RunContext,
     spec: &WorkerSpec,

@@ -2,7 +2,8 @@
 //!
 //! The worktree is removed first, and only if nothing would be lost. Otherwise everything stays, so that the worker and
 //! its work are still listed. Then the snapshots of its loops are deleted, if a branch has the work. The record is
-//! deleted last: if the daemon dies before that, the next one has the worker, and the same command completes it.
+//! deleted last: if the daemon dies before that, the next one still has the worker, and the same command
+//! finishes the deletion.
 
 use std::sync::Arc;
 

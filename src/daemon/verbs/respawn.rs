@@ -1,7 +1,8 @@
 //! `respawn`: starts a worker again as it was spawned.
 //!
 //! All checks run before anything is ended. Then each step may take time: end a live worker, remove an unwanted
-//! worktree, start the worker as a spawn does. If a step fails, the worker stays, stopped.
+//! worktree, start the worker as a spawn does. The worker is listed throughout; if a step
+//! fails, it stays, stopped.
 
 use std::sync::Arc;
 

@@ -2,7 +2,8 @@
 //!
 //! A journal in the loop's folder names what is about to be added. It is deleted after the removal, so a daemon that
 //! finds one at its start undoes what a killed daemon left. A file is removed only if it contains the token: the
-//! journal is not signed, since the library's loops have no lasting key, and it permits nothing new to the agent.
+//! journal is not signed, since the library's loops have no lasting key, and it permits nothing that the agent
+//! could not do itself.
 
 use std::fs;
 use std::io::{self, Read};

@@ -17,7 +17,8 @@ use super::tree::{IgnoreRules, is_dependency_dir};
 use crate::error::Result;
 use crate::loops::run::LoopRun;
 
-/// Adds the configuration of the baseline's runners, and while it is taken (`tracked` has git's files) protected tests.
+/// Adds the configuration of the runners in the baseline. While the baseline is taken (`tracked` has git's files), also
+/// the test files, if `protect_tests` is set.
 pub(super) fn add(
     loop_run: &LoopRun,
     base: &Base,

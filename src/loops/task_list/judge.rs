@@ -1,5 +1,5 @@
-//! Ends an iteration on a task list: undoes illegal edits, runs checks, sends back a story whose approval does not
-//! hold.
+//! Ends an iteration on a task list: undoes illegal edits, runs the story's checks, and sends back a story whose
+//! approval does not hold.
 
 use swarm_state::contract::{MAX_OUTPUT_CHARS, last_characters};
 use swarm_state::gates::{CheckResult, Verdict};
@@ -73,7 +73,8 @@ impl LoopRun {
         Ok(Some(tasks))
     }
 
-    /// Decides about empty answers and broken approvals after the gates. `tree`: the files before the iteration.
+    /// Decides about empty answers and broken approvals once all gates were tested. `tree`: the files before the
+    /// iteration.
     pub(crate) fn settle_tasks(
         &self,
         (account, source): (&Account, Source),
@@ -130,7 +131,8 @@ impl LoopRun {
         (!files.is_empty()).then(|| format!("{} ({ways})", files.join(", ")))
     }
 
-    /// Sends the iteration's story back if all stories are done but a gate does not hold: otherwise none could fix it.
+    /// Sends the iteration's story back if every story is done but another gate does not hold: otherwise no iteration
+    /// could fix it.
     fn reopen_story(&self, gate: &TaskGate, iteration: u32, verdict: &mut Verdict) -> Result<()> {
         let is_undecided = verdict.trouble.is_some() || verdict.outage.is_some();
         let Some(tasks) = verdict.tasks.as_ref().filter(|tasks| tasks.is_complete() && !is_undecided) else {

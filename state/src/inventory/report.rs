@@ -28,7 +28,7 @@ impl ReportFormat {
     /// All of them, for messages.
     pub const WORDS: &'static str = "junit, tap, libtest";
 
-    /// Reads a report; an error when it is not in this format.
+    /// Reads a report; fails when it is not in this format.
     pub fn read(self, text: &str) -> Result<ReportedTests, String> {
         let mut tests = match self {
             Self::Junit => junit(text)?,

@@ -64,7 +64,8 @@ pub struct Profile {
     /// words cannot be told from what its tools print. Empty where it needs none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub record_args: Vec<String>,
-    /// Options that decide what the agent may do unattended, best first. Empty if none is needed or known.
+    /// Options by which the user decides what the agent may do unattended, in the order to suggest them. Empty if none
+    /// is needed or known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub permission_flags: Vec<String>,
     /// The arguments with which it works without permission prompts; empty where none is needed or known.
@@ -287,7 +288,8 @@ impl Profile {
         args.is_empty() || cmd.windows(args.len()).any(|words| words == args) || cmd.contains(&joined)
     }
 
-    /// Whether a seeming record on the screen of this command is only printed by its tools: it shows its words as text.
+    /// Whether a record on the screen of this command can only be the output of its tools: the command shows its own
+    /// messages as text.
     pub fn shows_text(&self, cmd: &[String], via: PromptVia) -> bool {
         // The output of an unknown command is unknown, and so is that of a command that runs like a one-shot.
         match self.is_one_shot(cmd) {
@@ -306,7 +308,8 @@ impl Profile {
         }
     }
 
-    /// The command with a model, directly after its program and its subcommand; `None` if it has no such option.
+    /// The command with a model, directly after its program and its subcommand; `None` if the profile has no
+    /// option for a model.
     pub fn command_with_model(&self, cmd: &[String], model: &str) -> Option<Vec<String>> {
         let flag = self.model_flag.as_ref()?;
         Some(inserted(cmd, self.place_of_flags(cmd), [flag.clone(), model.to_owned()]))

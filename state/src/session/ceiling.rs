@@ -22,7 +22,7 @@ impl Default for Ceiling {
 }
 
 impl Ceiling {
-    /// Parses a typed number; an error when the text is not a number, or the number is too high.
+    /// Parses a typed number; fails when the text is not a number, or the number is too high.
     pub fn parse(text: &str) -> Result<Self, String> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number {
@@ -33,7 +33,7 @@ impl Ceiling {
         text.parse().map_err(|_| too_high(text)).and_then(Self::new)
     }
 
-    /// Checks a number; an error when it is too high.
+    /// Checks a number; fails when it is too high.
     pub fn new(turns: u32) -> Result<Self, String> {
         if turns > MAX_CEILING { Err(too_high(&turns.to_string())) } else { Ok(Self(turns)) }
     }

@@ -2,7 +2,8 @@
 //!
 //! People write and edit such files, so a file is kept as it was read: a rewrite touches the values that changed and
 //! nothing else, unknown keys stay where they are, and the body is kept as bytes. Front matter that cannot be
-//! understood is an error with its line, never a guess. Deliberately absent: where the file lies and how it is written.
+//! understood is an error with its line, never a guess. Used by `swarm hook` and `swarm session`. Deliberately absent:
+//! where the file lies and how it is written.
 
 mod front;
 mod keys;
@@ -34,7 +35,7 @@ impl SessionFile {
         Self { state, read, open: b"---\n".to_vec(), lines, close: b"---\n".to_vec() }
     }
 
-    /// Reads a file; an error when its front matter cannot be understood.
+    /// Reads a file; fails when its front matter cannot be understood.
     pub fn parse(bytes: &[u8]) -> Result<Self, FileError> {
         let front = front::split(bytes)?;
         let read = values::read(&front)?;

@@ -33,7 +33,7 @@ pub struct SessionId(String);
 impl SessionId {
     pub(crate) const MAX_BYTES: usize = 128;
 
-    /// Parses an id; an error when the text cannot be part of a file name.
+    /// Parses an id; fails when the text cannot be part of a file name.
     pub fn new(id: &str) -> Result<Self, &'static str> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let is_ok =
@@ -126,7 +126,8 @@ pub struct SessionLoop {
     pub min_tool_calls: u64,
     /// The treatment of a completion promise without them.
     pub on_no_work: OnNoWork,
-    /// Stops in a row without a change in the tree that pause it; 0 for none. Of a do-it loop: [`super::DoItOptions`].
+    /// Stops in a row without a change in the tree that pause it; 0 for none, and in a do-it loop for
+    /// [`super::DoItOptions::no_diff_limit`].
     pub no_diff_limit: u32,
     /// The task or the contract, byte for byte.
     pub body: Vec<u8>,

@@ -9,7 +9,8 @@ use super::list::{ReviewState, Story, TaskList, key};
 use crate::screen::printable;
 
 impl TaskList {
-    /// Markdown with a check box for each story. The import reads the same stories from it, except fields unknown here.
+    /// Markdown with a check box for each story. The import reads the same stories from it, except for
+    /// fields that swarm does not have.
     pub fn to_markdown(&self) -> String {
         let project = one_line(self.text("project"));
         let mut text = format!("# {}\n", if project.is_empty() { "Tasks" } else { &project });

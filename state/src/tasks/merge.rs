@@ -20,7 +20,8 @@ pub fn with_story(own: &TaskList, of_loop: &TaskList, id: &str) -> TaskList {
     if longer.dependency_faults().len() > list.dependency_faults().len() { list } else { longer }
 }
 
-/// Joins two versions of a file that both appended lines to: `ours`, and the lines of `theirs` that `base` lacks.
+/// Joins two versions of a file to which both sides appended lines: `ours`, then the text of `theirs` after `base`. If
+/// `theirs` does not start with `base`: its lines that are in neither `base` nor `ours`.
 pub fn union(base: &str, ours: &str, theirs: &str) -> String {
     let new = match theirs.strip_prefix(base) {
         Some(new) => new.to_owned(),

@@ -112,7 +112,8 @@ pub(super) fn parse_leniently(text: &str) -> Result<(TaskList, Option<TasksFault
     }
 }
 
-/// Reads as much of a list as possible, with all its faults in the order of the file. Fails if it is not a JSON object.
+/// Reads as much of a list as possible, with all its faults in the order of the file. Fails if the text is not a JSON
+/// object.
 pub(super) fn read(text: &str) -> Result<(TaskList, Vec<TasksFault>), TasksFault> {
     // Some editors write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

@@ -40,7 +40,7 @@ pub(super) struct Facts {
     pub(super) report: Option<Report>,
     /// The last output of a failed worker that is not a loop.
     pub(super) output: Vec<String>,
-    /// Why one of them is missing.
+    /// Why the report or the output could not be read.
     pub(super) error: Option<Error>,
 }
 
