@@ -128,9 +128,9 @@ pub(crate) const PUSHED_BRANCH: &str = "swarm-pushed";
 /// [`settle_worktree`]. If it fails, nothing is made.
 ///
 /// # Errors
-/// Those of `note`. `ErrorCode::Invalid` if there is no repository, or one without a commit or with `core.bare` set by
-/// accident; if the branch name is invalid or conflicts; if the directory is not empty. `ErrorCode::Conflict` if the
-/// branch is checked out elsewhere. `ErrorCode::System` with git's message for the rest.
+/// Fails as `note` does. Fails with `ErrorCode::Invalid` outside of a repository, in one without a commit or with
+/// `core.bare` set by accident, if the branch name is invalid or conflicts, or if the directory is not empty; with
+/// `ErrorCode::Conflict` if the branch is checked out elsewhere; otherwise with `ErrorCode::System` and git's message.
 pub(crate) async fn create_worktree(
     cwd: &Path,
     name: &WorkerName,

@@ -272,7 +272,7 @@ pub(super) fn counted(output: &[u8]) -> DiffStat {
 }
 
 /// Checks a snapshot out into a new worktree `dir` on the new branch `branch`. Returns its path. Fails with
-/// `ErrorCode::Invalid` if `dir` or the branch exists, and else with git's message.
+/// `ErrorCode::Invalid` if `dir` or the branch exists, otherwise with git's message.
 pub(crate) async fn restore(
     repo: &Path,
     commit: &str,

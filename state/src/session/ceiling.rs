@@ -27,7 +27,9 @@ impl Ceiling {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number {
             let text = excerpt(text);
-            return Err(format!("{text} is no number of iterations: 1 to {MAX_CEILING}, or 0 for no limit"));
+            return Err(format!(
+                "{text} is not a number of iterations: 1 to {MAX_CEILING}, or 0 for no limit"
+            ));
         }
         // Digits alone that are no `u32` are too many.
         text.parse().map_err(|_| too_high(text)).and_then(Self::new)

@@ -61,7 +61,7 @@ pub fn do_it_words(text: &str) -> Result<Words, String> {
             }
             None => {
                 return Err(format!(
-                    "{} is no number of iterations: a do-it loop takes its work from .do-it, no task",
+                    "{} is not a number of iterations: a do-it loop takes its work from .do-it, no task",
                     excerpt(token.raw)
                 ));
             }

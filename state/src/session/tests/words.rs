@@ -81,7 +81,7 @@ fn a_task_stays_as_it_was_typed() {
 #[test]
 fn a_near_miss_or_a_bad_value_is_an_error_that_says_the_right_form() {
     for (text, names) in [
-        ("x --max-iteration 3", "\"--max-iteration\" is no option; the right form is --max-iterations N"),
+        ("x --max-iteration 3", "\"--max-iteration\" is not an option; the right form is --max-iterations N"),
         ("x --max-iteration=3", "--max-iterations N"),
         ("x --max_iterations 3", "--max-iterations N"),
         ("x --maxiterations 3", "--max-iterations N"),
@@ -95,7 +95,7 @@ fn a_near_miss_or_a_bad_value_is_an_error_that_says_the_right_form() {
         ("x --promise D", "--completion-promise WORD"),
         ("x --min-tool-call 3", "--min-tool-calls N"),
         ("x --on-promise-nowork warn", "--on-promise-no-work reject|warn|accept"),
-        ("x --max-iterations three", "--max-iterations N: \"three\" is no number"),
+        ("x --max-iterations three", "--max-iterations N: \"three\" is not a number"),
         ("x --max-iterations -1", "\"-1\""),
         ("x --max-iterations=-1", "\"-1\""),
         ("x --max-iterations=", "\"\""),
@@ -143,7 +143,7 @@ fn a_do_it_loop_takes_a_bare_number_and_options() {
     assert_eq!(words, Ok(expected));
     for (text, names) in [
         ("three", "no task"),
-        ("-1", "\"-1\" is no number"),
+        ("-1", "\"-1\" is not a number"),
         ("101", "more than the 100"),
         ("1.5", "\"1.5\""),
         ("30 40", "twice"),

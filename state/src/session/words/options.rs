@@ -90,7 +90,7 @@ pub(super) fn of(token: &Token<'_>, names: &[Name]) -> Result<Option<(Name, Opti
         Some(name) => {
             let (right, form) = name.row();
             let text = "(in quotes, or behind a --, it is text of the task)";
-            Err(format!("{} is no option; the right form is {right}{form} {text}", excerpt(word)))
+            Err(format!("{} is not an option; the right form is {right}{form} {text}", excerpt(word)))
         }
     }
 }
