@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use swarm_state::ends;
-use swarm_state::model::{PromptVia, WorkerName};
+use swarm_state::model::PromptVia;
 
 use super::format::{PageFormat, choice, whole};
 use super::gates::{BudgetArgs, GateArgs};
 use super::sandbox::SandboxArgs;
-use super::spawn::{CapArgs, ROUTES, WorktreeArgs, parse_size};
+use super::spawn::{CapArgs, ROUTES, WorkerArgs, WorktreeArgs};
 use crate::duration::{parse_duration, parse_nonzero_duration};
 
 pub(super) const LOOP_LONG: &str = "\
@@ -171,28 +171,11 @@ pub struct Loop {
     /// Also print the agent's output
     #[arg(hide_short_help = true, long, conflicts_with_all = ["detach", "quiet"])]
     pub stream: bool,
-    /// Worker name [default: from the directory's name]
-    ///
-    /// If another worker has the default name, swarm appends a number.
-    #[arg(long, allow_hyphen_values = true)]
-    pub name: Option<WorkerName>,
+    #[command(flatten)]
+    pub(crate) worker: WorkerArgs,
     /// Directory the agent works in [default: current directory]
     #[arg(hide_short_help = true, long, visible_alias = "project-dir", value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// Set a variable (repeatable); KEY alone copies your value
-    ///
-    /// The agent also gets your other variables, except TMUX*, SWARM_* and those that name a git directory.
-    #[arg(hide_short_help = true, long, value_name = "KEY[=VALUE]")]
-    pub env: Vec<String>,
-    /// Label for the worker (repeatable)
-    #[arg(hide_short_help = true, long, value_name = "TAG")]
-    pub tag: Vec<String>,
-    /// Stop a live worker with the same name first
-    #[arg(hide_short_help = true, long)]
-    pub replace: bool,
-    /// Save the raw terminal output in ~/.swarm/logs/NAME.raw
-    #[arg(hide_short_help = true, long)]
-    pub record: bool,
     /// How to deliver the prompt
     #[arg(hide_short_help = true, long, value_name = "HOW", value_parser = choice(&ROUTES), default_value = "auto")]
     pub prompt_via: PromptVia,
@@ -213,12 +196,6 @@ pub struct Loop {
     /// Answer with `swarm answer`, `swarm attach` or `swarm send`. If nobody answers in time, the iteration fails.
     #[arg(hide_short_help = true, long, value_name = "DURATION", value_parser = parse_duration)]
     pub question_timeout: Option<u64>,
-    /// Window size, 20x5 to 1000x500 [default: 200x50]
-    #[arg(hide_short_help = true, long, value_name = "COLSxROWS", value_parser = parse_size)]
-    pub size: Option<(u16, u16)>,
-    /// tmux server: a path, or a name as in tmux -L [default: swarm's own]
-    #[arg(hide_short_help = true, long, value_name = "SOCKET")]
-    pub tmux_socket: Option<String>,
     #[command(flatten)]
     pub(crate) gates: GateArgs,
     #[command(flatten)]

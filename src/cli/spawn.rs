@@ -123,37 +123,14 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_long_help = SPAWN_AFTER)]
 pub struct Spawn {
-    /// Worker name [default: from the directory's name]
-    ///
-    /// If another worker has the default name, swarm appends a number.
-    #[arg(long, allow_hyphen_values = true)]
-    pub name: Option<WorkerName>,
+    #[command(flatten)]
+    pub(crate) worker: WorkerArgs,
     /// Directory the agent works in [default: current directory]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// Set a variable (repeatable); KEY alone copies your value
-    ///
-    /// The agent also gets your other variables, except TMUX*, SWARM_* and those that name a git directory.
-    #[arg(hide_short_help = true, long, value_name = "KEY[=VALUE]")]
-    pub env: Vec<String>,
-    /// Label for the worker (repeatable)
-    #[arg(hide_short_help = true, long, value_name = "TAG", value_parser = NonEmptyStringValueParser::new())]
-    pub tag: Vec<String>,
     /// With --ralph: return without printing the loop's progress
     #[arg(short, long)]
     pub detach: bool,
-    /// Stop a live worker with the same name first
-    #[arg(hide_short_help = true, long)]
-    pub replace: bool,
-    /// Save the raw terminal output in ~/.swarm/logs/NAME.raw
-    #[arg(hide_short_help = true, long)]
-    pub record: bool,
-    /// Window size, 20x5 to 1000x500 [default: 200x50]
-    #[arg(hide_short_help = true, long, value_name = "COLSxROWS", value_parser = parse_size)]
-    pub size: Option<(u16, u16)>,
-    /// tmux server: a path, or a name as in tmux -L [default: swarm's own]
-    #[arg(hide_short_help = true, long, value_name = "SOCKET")]
-    pub tmux_socket: Option<String>,
     /// Ignored; accepted for compatibility
     #[arg(hide_short_help = true, long)]
     pub tmux: bool,
@@ -181,6 +158,36 @@ pub struct Spawn {
     /// Agent command [default: `command` in the settings]
     #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     pub cmd: Vec<String>,
+}
+
+/// The options that `spawn` and `loop` share.
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArgs {
+    /// Worker name [default: from the directory's name]
+    ///
+    /// If another worker has the default name, swarm appends a number.
+    #[arg(long, allow_hyphen_values = true)]
+    pub name: Option<WorkerName>,
+    /// Set a variable (repeatable); KEY alone copies your value
+    ///
+    /// The agent also gets your other variables, except TMUX*, SWARM_* and those that name a git directory.
+    #[arg(hide_short_help = true, long, value_name = "KEY[=VALUE]")]
+    pub env: Vec<String>,
+    /// Label for the worker (repeatable)
+    #[arg(hide_short_help = true, long, value_name = "TAG", value_parser = NonEmptyStringValueParser::new())]
+    pub tag: Vec<String>,
+    /// Stop a live worker with the same name first
+    #[arg(hide_short_help = true, long)]
+    pub replace: bool,
+    /// Save the raw terminal output in ~/.swarm/logs/NAME.raw
+    #[arg(hide_short_help = true, long)]
+    pub record: bool,
+    /// Window size, 20x5 to 1000x500 [default: 200x50]
+    #[arg(hide_short_help = true, long, value_name = "COLSxROWS", value_parser = parse_size)]
+    pub size: Option<(u16, u16)>,
+    /// tmux server: a path, or a name as in tmux -L [default: swarm's own]
+    #[arg(hide_short_help = true, long, value_name = "SOCKET")]
+    pub tmux_socket: Option<String>,
 }
 
 /// The prompt and how the agent receives it.

@@ -95,7 +95,7 @@ fn documented_command_lines_parse() {
         "--",
         "claude",
     ]);
-    assert_eq!(args.name.map(String::from).as_deref(), Some("agent"));
+    assert_eq!(args.worker.name.map(String::from).as_deref(), Some("agent"));
     assert!(args.ralph.ralph && !args.detach);
     assert_eq!(args.ralph.max_iterations, Some(10));
     assert_eq!(args.cmd, ["claude"]);
@@ -262,7 +262,7 @@ fn durations_are_in_seconds() {
 
 #[test]
 fn sizes() {
-    assert_eq!(spawn(&["--size", "120x40", "--", "x"]).size, Some((120, 40)));
+    assert_eq!(spawn(&["--size", "120x40", "--", "x"]).worker.size, Some((120, 40)));
 }
 
 #[test]

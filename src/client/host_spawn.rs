@@ -45,14 +45,18 @@ impl HostSpawn {
             ),
             (args.tasks.ralph_dir.is_some(), "--ralph-dir", "start the loop on the host itself"),
             (args.gates.rooms.hidden.is_some(), "--hidden", "start the loop on the host itself"),
-            (args.tmux_socket.is_some(), "--tmux-socket", "omit it: the host has a tmux server of its own"),
+            (
+                args.worker.tmux_socket.is_some(),
+                "--tmux-socket",
+                "omit it: the host has a tmux server of its own",
+            ),
         ];
         if let Some((_, option, hint)) = refused.iter().find(|(is_set, _, _)| *is_set) {
             return Err(Error::usage(format!("{option} cannot be used with --on")).hint(*hint));
         }
         let typed = args.cwd.take().map_or_else(current_dir, Ok)?;
         let absolute = absolute(&typed)?;
-        let code = match (args.worktree.worktree, &args.name) {
+        let code = match (args.worktree.worktree, &args.worker.name) {
             (false, _) => None,
             // The job sees the same directory.
             (true, _) if place.host().is_some_and(|host| host.spec.ssh.is_none()) => None,
@@ -67,7 +71,7 @@ impl HostSpawn {
             }
         };
         let candidates = candidates(&absolute, paths::home().ok().as_deref());
-        Ok(Some(Self { place, typed, candidates, named: named_env(&args.env)?, code }))
+        Ok(Some(Self { place, typed, candidates, named: named_env(&args.worker.env)?, code }))
     }
 
     /// Completes the parameters with the data of the host. Fails if the host cannot be reached or does not have the

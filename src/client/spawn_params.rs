@@ -106,28 +106,28 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         ralph.inactivity_timeout = inactivity(args, settings).unwrap_or(ONE_SHOT_INACTIVITY_SECONDS);
     }
     warnings.extend(weak_promise(args, &profile, &cmd));
-    let env = env::build(std::env::vars_os(), &args.env, warnings)?;
+    let env = env::build(std::env::vars_os(), &args.worker.env, warnings)?;
     if kind == Some(SandboxKind::Docker) {
         warnings.extend(docker_warnings(&profile, &env.set)?);
     }
     let params = SpawnParams {
-        name: args.name.as_ref().map(ToString::to_string),
+        name: args.worker.name.as_ref().map(ToString::to_string),
         profile,
         cmd,
         cwd: worker_directory(args, kind)?,
         env: env.values,
         env_names: env.set,
-        tags: args.tag.clone(),
+        tags: args.worker.tag.clone(),
         worktree: worktree(args)?,
         prompt,
         prompt_via: args.prompt.prompt_via,
         ready_wait: args.prompt.ready_wait,
         ready_timeout: args.prompt.ready_timeout,
         done_pattern: done_pattern(args, settings, warnings)?,
-        replace: args.replace,
-        record: args.record,
+        replace: args.worker.replace,
+        record: args.worker.record,
         tmux_socket: tmux_socket(args)?,
-        size: args.size.or(settings.tmux.size),
+        size: args.worker.size.or(settings.tmux.size),
         ralph,
         restart,
         request: Some(request_name()),
@@ -364,7 +364,7 @@ fn worktree(args: &Spawn) -> Result<Option<WorktreeSpec>> {
 
 /// Returns the socket of `--tmux-socket`. One with a `/` is a path, relative to the current directory.
 fn tmux_socket(args: &Spawn) -> Result<Option<String>> {
-    match args.tmux_socket.as_deref() {
+    match args.worker.tmux_socket.as_deref() {
         None => Ok(None),
         Some("") => {
             Err(Error::usage("--tmux-socket is empty").hint("give a socket path, or a name as for tmux -L"))

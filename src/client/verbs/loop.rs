@@ -193,15 +193,9 @@ fn as_spawn(
     }
     let cmd = command(args.cmd, args.model, agent, settings)?;
     Ok(Spawn {
-        name: args.name,
+        worker: args.worker,
         cwd: args.cwd,
-        env: args.env,
-        tag: args.tag,
         detach: args.detach,
-        replace: args.replace,
-        record: args.record,
-        size: args.size,
-        tmux_socket: args.tmux_socket,
         tmux: false,
         format: args.format,
         prompt: PromptArgs {
