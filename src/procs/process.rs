@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use memchr::memmem;
+
 /// A process at the time the tree was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proc {
@@ -18,7 +20,9 @@ pub struct Proc {
 /// The lines `SWARM_NAME=VALUE` in the initial environment of a process, by which swarm recognizes its own processes.
 pub fn swarm_variables(pid: i32) -> Vec<Vec<u8>> {
     let text = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    text.split(|byte| *byte == 0).filter(|line| line.starts_with(b"SWARM_")).map(<[u8]>::to_vec).collect()
+    // Each check reads the environment of every process, and most have no such variable: no other line is copied.
+    let starts = memmem::find_iter(&text, b"SWARM_").filter(|at| *at == 0 || text[at - 1] == 0);
+    starts.filter_map(|at| text[at..].split(|byte| *byte == 0).next()).map(<[u8]>::to_vec).collect()
 }
 
 /// The initial arguments of a process, the program first.

@@ -51,6 +51,16 @@ fn a_tree_holds_children_and_what_made_itself_a_session() {
 }
 
 #[test]
+fn the_variables_of_a_process_are_whole_lines() {
+    let with_two =
+        "env -i SWARM_A=1 OTHER=SWARM_B=2 XSWARM_C=3 SWARM_D=a=SWARM_E \"$(command -v sleep)\" 1000";
+    let family = family(&format!("echo; exec {with_two}"));
+    let pid = family.0.id() as i32;
+    wait_until("the program runs", || name(pid).as_deref() == Some("sleep"));
+    assert_eq!(swarm_variables(pid), [&b"SWARM_A=1"[..], b"SWARM_D=a=SWARM_E"]);
+}
+
+#[test]
 fn a_pid_that_was_reused_is_not_hit() {
     let family = family("echo; exec sleep 1000");
     let pid = family.0.id() as i32;
