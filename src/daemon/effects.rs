@@ -43,6 +43,7 @@ impl Supervisor {
     }
 
     pub(crate) fn carry_out(&mut self, name: &WorkerName, effects: Vec<Effect>) {
+        self.notifying.is_stale = true;
         for effect in effects {
             // The agents belong to the daemon that took over.
             if self.ended == Some(DaemonEnd::Replaced) {

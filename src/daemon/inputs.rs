@@ -59,6 +59,8 @@ impl Supervisor {
     }
 
     fn handle(&mut self, input: Input) {
+        // A look at quiet screens must not cause another wake-up. The next look observes changes without effects.
+        self.notifying.is_stale |= !matches!(input, Input::Looked(_));
         match input {
             Input::Call { call, peer, reply } => {
                 self.check_owner();

@@ -238,7 +238,6 @@ pub(crate) struct LookTarget {
     pub(crate) name: WorkerName,
     pub(crate) pane: Pane,
     pub(crate) reader: SharedReader,
-    pub(crate) run_dir: PathBuf,
     /// A pattern is searched, so the history is read too.
     pub(crate) whole: bool,
     /// Capture the pane even if it printed nothing: this look may end its run.

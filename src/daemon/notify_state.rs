@@ -32,6 +32,8 @@ pub(crate) struct Notifying {
     pub(crate) listeners: NotifyListeners,
     pub(crate) planner: NotifyPlanner,
     pub(crate) observed: Option<Instant>,
+    /// A state may have changed since the last observation.
+    pub(crate) is_stale: bool,
     /// When to observe next, if no input comes before.
     pub(crate) wake: Option<Instant>,
     /// A task asks tmux who is attached.
@@ -49,6 +51,7 @@ impl Notifying {
             outbox: Outbox::start(vec![]),
             listeners: NotifyListeners::new(first),
             observed: None,
+            is_stale: true,
             wake: None,
             is_asking: false,
             record,

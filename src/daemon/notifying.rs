@@ -24,10 +24,13 @@ impl Supervisor {
         let notifying = &mut self.notifying;
         let next = notifying.observed.map(|at| at + notifying.interval()).filter(|at| *at > now);
         if let Some(next) = next {
-            notifying.wake = Some(notifying.wake.map_or(next, |wake| wake.min(next)));
+            // At an earlier wake-up, the interval would not be over, and the next wake-up would follow at once.
+            notifying.wake =
+                if notifying.is_stale { Some(next) } else { notifying.wake.map(|wake| wake.max(next)) };
             return;
         }
         notifying.observed = Some(now);
+        notifying.is_stale = false;
         notifying.reload(self.store.paths());
         self.plan();
     }

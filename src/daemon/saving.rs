@@ -22,6 +22,7 @@ impl Supervisor {
         self.apply_file_edits(name);
         let Some(slot) = self.slots.get_mut(name) else { return };
         slot.note_status();
+        self.notifying.is_stale = true;
         let outcome = write(&self.store, slot);
         let was_unsaved = slot.saving.is_unsaved();
         slot.saving.state = match &outcome {

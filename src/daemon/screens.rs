@@ -75,8 +75,7 @@ impl Supervisor {
                 .filter_map(|(name, s)| {
                     let (pane, reader) = (s.pane.clone()?, s.reader.clone());
                     let (whole, anyhow) = (s.spec.done_pattern.is_some(), s.engine.needs_capture());
-                    let run_dir = s.driver.context.run_dir(pane.run);
-                    Some(LookTarget { name: name.clone(), pane, reader, run_dir, whole, anyhow })
+                    Some(LookTarget { name: name.clone(), pane, reader, whole, anyhow })
                 })
                 .collect();
             if targets.is_empty() {
@@ -85,8 +84,9 @@ impl Supervisor {
             // The last look at this server is still under way: its tmux is slow.
             let Some(gate) = server.gate.take() else { continue };
             let (tmux, inbox, key) = (server.tmux.clone(), self.inbox.clone(), key.clone());
+            let store = self.store.clone();
             tokio::spawn(async move {
-                let looked = watcher::look(gate, key, &tmux, targets).await;
+                let looked = watcher::look(gate, key, &tmux, store.paths(), targets).await;
                 drop(inbox.send(Input::Looked(Box::new(looked))));
             });
         }

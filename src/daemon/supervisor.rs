@@ -164,7 +164,7 @@ impl Supervisor {
     }
 
     pub(crate) fn advance_clock(&mut self) {
-        let wall = crate::daemon::clock::local_now().timestamp_millis();
+        let wall = chrono::Utc::now().timestamp_millis();
         let (awake, jump) = self.clock.observe(crate::daemon::clock::monotonic(), wall, self.planned);
         self.awake = awake;
         if let Some(jump) = jump {

@@ -9,6 +9,7 @@ use swarm_state::engine::Event;
 use swarm_state::model::WorkerName;
 
 use crate::daemon::messages::{LookRound, LookTarget, PaneLook};
+use crate::paths::Paths;
 use crate::store::write_unsynced;
 use crate::tmux::watch::{Gate, PaneChange};
 use crate::tmux::{Health, Tmux, pane_number};
@@ -34,10 +35,11 @@ pub(crate) async fn look(
     mut gate: Gate,
     server: Option<String>,
     tmux: &Tmux,
+    paths: &Paths,
     targets: Vec<LookTarget>,
 ) -> LookRound {
     // Taken before the listing is sent: what is printed in the same second must be looked at again.
-    let sent = crate::daemon::clock::local_now().timestamp();
+    let sent = chrono::Utc::now().timestamp();
     let mut looks = vec![];
     let mut unreachable = vec![];
     let mut clients = None;
@@ -60,7 +62,7 @@ pub(crate) async fn look(
                 }
             }
             if !dirty.is_empty() {
-                capture(&mut gate, tmux, dirty, &mut looks).await;
+                capture(&mut gate, tmux, paths, dirty, &mut looks).await;
                 // Again, so that a person who has begun to type meanwhile is seen.
                 clients = tmux.clients().await.ok();
             }
@@ -80,6 +82,7 @@ pub(crate) async fn look(
 async fn capture(
     gate: &mut Gate,
     tmux: &Tmux,
+    paths: &Paths,
     dirty: Vec<(LookTarget, (u16, u16))>,
     looks: &mut Vec<(WorkerName, PaneLook)>,
 ) {
@@ -87,7 +90,7 @@ async fn capture(
     let wanted: Vec<_> = dirty.iter().map(|(target, _)| wanted(target)).collect();
     let texts = tmux.screens(&wanted).await;
     for ((target, size), text) in dirty.into_iter().zip(texts) {
-        let LookTarget { name, pane, reader, run_dir, .. } = target;
+        let LookTarget { name, pane, reader, .. } = target;
         let reading = text.as_deref().and_then(|text| Some(reader.lock().ok()?.read(text, size)));
         let (Some(mut reading), Some(text)) = (reading, text) else {
             // The pane printed and was not read: the next look must read it.
@@ -97,7 +100,8 @@ async fn capture(
             continue;
         };
         // Kept for the log, should the pane vanish. Without it the log would at worst be empty.
-        drop(write_unsynced(&run_dir.join(LAST_SCREEN_FILE), text.as_bytes()));
+        let file = paths.run_dir(&name, pane.run).join(LAST_SCREEN_FILE);
+        drop(write_unsynced(&file, text.as_bytes()));
         reading.rows.1 = pane_number(&pane.id).map_or(0, |pane| gate.history(pane));
         let event = Event::Screen(pane.run, reading);
         looks.push((name, PaneLook { pane, event, screen: Some(last_lines(&text)) }));

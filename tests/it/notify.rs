@@ -234,6 +234,25 @@ fn a_question_is_announced_once_and_not_to_a_person_who_sees_it() {
 }
 
 #[test]
+fn a_channel_that_is_configured_later_announces_no_old_states() {
+    let w = World::new();
+    let ntfy = Recorder::start(200);
+    configure(&w, "delay = 0");
+    w.start_daemon();
+    let _ = w.spawn_sh("old", &["-d"], "exit 0").ok();
+    w.until_status("old", "done");
+    // Another worker lives for three observation intervals of 0.1 s: the daemon has observed the first one's end.
+    let _ = w.spawn_sh("between", &["-d"], "sleep 0.3").ok();
+    w.until_status("between", "done");
+    configure(&w, &format!("delay = 0\nntfy = '{}/t'", ntfy.url));
+    let _ = w.spawn_sh("new", &["-d"], "exit 0").ok();
+    w.until("the new end is announced", || {
+        titles(&ntfy).iter().any(|title| title.starts_with("new")).then_some(())
+    });
+    assert!(!titles(&ntfy).iter().any(|title| title.starts_with("old")), "{:?}", titles(&ntfy));
+}
+
+#[test]
 fn a_channel_that_fails_delays_nothing_and_is_shown() {
     let w = World::new();
     let webhook = Recorder::start(200);

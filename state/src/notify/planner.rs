@@ -111,11 +111,11 @@ impl NotifyPlanner {
         }
         let mut present = BTreeSet::new();
         for worker in workers {
-            present.insert(worker.name.clone());
             match NotifyClass::of(&worker) {
                 Some(class) => self.holds(&worker, class, now, is_baseline),
                 None => self.ended(&worker.name, now.mono),
             }
+            present.insert(worker.name);
         }
         self.states.retain(|name, _| present.contains(name));
         self.was_quiet |=
