@@ -61,6 +61,7 @@ pub fn common_permission() -> Vec<Marker> {
     let (chosen, other) = (r"[ \u00a0│┃]*[❯›>●][ \u00a0]+[0-9]+[.)] ", r"[ \u00a0│┃]+[0-9]+[.)] ");
     let between = r"[^\n]*\n(?:(?:[ \u00a0│┃][^\n]*)?\n){0,16}?";
     let below = r"[^\n]*(?:\n(?:[ │┃╰][^\n]*)?)*\Z";
+    let esc = "esc(?:ape)? to (?:cancel|decline|deny|disable|exit|go back|quit|reject|skip)";
     vec![
         dialog(
             r"(?:do you want|would you like) to [^\n]*\?|allow [^\n]*\?",
@@ -81,5 +82,13 @@ pub fn common_permission() -> Vec<Marker> {
             "a prompt for a password",
         ),
         marker(r"^Username for '[^\n]*':[ \u00a0]*\Z", "a prompt for a user name"),
+        // Below an empty row, the last row lists keys, and Esc is one of two or more. A panel that Esc only closes, and
+        // a spinner's `(3s · esc to cancel)`, may stand there while the agent works.
+        marker(
+            &format!(
+                r"(?i)^[ \u00a0│┃]*\n[ \u00a0│┃]+(?:[^\n(]*(?:·|\bor)[ \u00a0]{esc}\b[^\n]*|{esc}[ \u00a0]·[^\n]*)(?:\n[ \u00a0]*╰[^\n]*)?\Z"
+            ),
+            "a screen that waits for a key",
+        ),
     ]
 }

@@ -12,11 +12,21 @@ pub(super) fn table() -> Vec<Profile> {
     vec![claude(), codex(), opencode(), gemini(), qwen(), aider(), Profile::generic()]
 }
 
+/// Claude Code's settings, of a project and of a person.
+const CLAUDE_SETTINGS: [&str; 4] = [
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    "~/.claude/settings.json",
+    "~/.claude/settings.local.json",
+];
+
 /// Claude Code 2.1. With a terminal on stdout and a prompt on stdin it opens its screen and stays, so an
 /// interactive command is pasted to; `-p` reads stdin and exits.
 fn claude() -> Profile {
     // The input box: a row with the mark between two rules, then a short footer. The box may hold text.
     let input = r"^─{3}[^\n]*\n[❯>](?P<input>(?:[ \u00a0][^\n]*)?\n(?:(?:[ \u00a0][^\n]*)?\n)*?)─{3}[^\n]*";
+    // A dialog's title, which is the row below a rule.
+    let head = |title: &str| format!(r"^─{{3}}[^\n]*\n[ \u00a0]*{title}");
     // A message directly above the input box: only empty rows and right-aligned hints lie between.
     let message = |text: &str, what: &str| -> Marker {
         let gap = r"(?:\n(?: {12}[^\n]*)?)*?\n";
@@ -48,12 +58,7 @@ fn claude() -> Profile {
             "--restricted",
             "--settings",
         ]),
-        permission_files: words(&[
-            ".claude/settings.json",
-            ".claude/settings.local.json",
-            "~/.claude/settings.json",
-            "~/.claude/settings.local.json",
-        ]),
+        permission_files: words(&CLAUDE_SETTINGS),
         end_of_options: true,
         ready: vec![format!("{input}{}", end(4))],
         input: vec![format!("{input}{}", end(4))],
@@ -66,6 +71,13 @@ fn claude() -> Profile {
         startup: vec![
             message("Credit balance (?:is )?too low", "no credit"),
             message("[^\n]*(?:Invalid API key|Please run /login)", "login needed"),
+            dialog(&head(r"(?:\d+ )?new mcp servers? found"), r"\S", "MCP server dialog"),
+            dialog(
+                &head(r"allow external claude\.md file imports\?"),
+                r"no\b|yes\b",
+                "CLAUDE.md imports dialog",
+            ),
+            dialog(&head(r"settings error$"), r"\S", "settings error dialog"),
         ],
         permission: vec![
             dialog(r"do you want to [^\n]*|would you like to proceed", r"yes\b|no\b", "permission dialog"),

@@ -202,6 +202,40 @@ fn a_dialog_that_any_agent_may_show_is_known_to_every_profile() {
 }
 
 #[test]
+fn a_last_row_that_lists_keys_is_a_dialog() {
+    let reader = reader("claude", "x", None);
+    for (row, waits) in [
+        ("  Enter to stay · shift+Tab to leave · Esc to cancel", true),
+        (" Esc to cancel · Tab to amend", true),
+        ("  Press enter to confirm or esc to go back", true),
+        ("│ Enter to confirm · Esc to exit │\n╰────────────────────────────────╯", true),
+        ("  Enter to confirm · Esc to reject", true),
+        ("⠋ Thinking (esc to cancel, 12s)", false),
+        ("  Thinking (3s · esc to cancel)", false),
+        ("  press Esc to cancel", false),
+        ("  shift+tab to cycle · esc to interrupt", false),
+        ("  ↑/↓ to scroll · Space, Enter, or Escape to dismiss", false),
+        ("  Enter to stay · Esc to cancel\n❯", false),
+        ("Enter to stay · Esc to cancel", false),
+    ] {
+        for (above, can_wait) in [("a text\n\n", true), ("a diff of a file\n", false)] {
+            let blocked = reader.read(&format!("{above}{row}\n"), SIZE).blocked;
+            assert_eq!(blocked.is_some(), waits && can_wait, "{above:?} {row:?}: {blocked:?}");
+        }
+    }
+}
+
+#[test]
+fn a_dialog_in_mid_work_that_quotes_one_of_the_start_is_in_mid_work() {
+    let choices = " Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel · Tab to amend\n";
+    for quoted in ["grep -rn 'settings error' src", "2 new mcp servers found", "Settings Error"] {
+        let screen = format!("  Bash command\n\n  {quoted}\n\n{choices}");
+        let blocked = reader("claude", "x", None).read(&screen, SIZE).blocked.unwrap();
+        assert_eq!((blocked.startup, blocked.what.as_str()), (false, "permission dialog"), "{quoted}");
+    }
+}
+
+#[test]
 fn the_chosen_row_of_an_unknown_list_is_no_input_box() {
     let reader = ScreenReader::new(&Profile::generic(), None, None).unwrap();
     for (screen, ready) in [
