@@ -241,12 +241,14 @@ impl Case<'_> {
 
 /// Why a turn is not the last one.
 fn reason(found: PromiseFound) -> &'static str {
-    if found == PromiseFound::Rejected {
-        "the promise was given without work"
-    } else if found == PromiseFound::Error {
-        "the turn ended with an API error"
-    } else {
-        "no promise was given"
+    match found {
+        PromiseFound::Rejected => "the promise was given without work",
+        PromiseFound::Error => "the turn ended with an API error",
+        PromiseFound::Found
+        | PromiseFound::Doubtful
+        | PromiseFound::Pause
+        | PromiseFound::Missing
+        | PromiseFound::Unread => "no promise was given",
     }
 }
 
