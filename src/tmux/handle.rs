@@ -20,8 +20,10 @@ pub(super) struct Inner {
     /// Absolute.
     pub(super) socket: PathBuf,
     pub(super) control: tokio::sync::Mutex<Control>,
-    /// Held while a server is started or a window is made, since both depend on what exists.
-    pub(super) creating: tokio::sync::Mutex<()>,
+    /// Held while a server is started, or a window is made or closed, since each depends on what exists. If the last
+    /// two windows of a session close at the same moment, a server with a control client crashes, if its tmux lacks
+    /// the fix for <https://github.com/tmux/tmux/issues/5243> (seen with 3.3a).
+    pub(super) changing: tokio::sync::Mutex<()>,
     /// Held while the server is asked to make its socket again. A second request would remove the new socket.
     pub(super) reviving: tokio::sync::Mutex<()>,
     pub(super) server: std::sync::Mutex<Option<KnownServer>>,
@@ -38,7 +40,7 @@ impl Tmux {
             options,
             socket,
             control: tokio::sync::Mutex::default(),
-            creating: tokio::sync::Mutex::default(),
+            changing: tokio::sync::Mutex::default(),
             reviving: tokio::sync::Mutex::default(),
             server: std::sync::Mutex::default(),
             known: std::sync::Mutex::default(),

@@ -34,7 +34,7 @@ impl Tmux {
     pub async fn ensure_server(&self) -> Result<i32> {
         let inner = &*self.0;
         let installed = inner.installed().await?;
-        let _creating = inner.creating.lock().await;
+        let _changing = inner.changing.lock().await;
         match self.health().await {
             Health::Alive { pid } => return Ok(pid),
             Health::Unresponsive => return Err(inner.silent()),
@@ -129,7 +129,7 @@ impl Tmux {
 
     /// Ends the server and removes its socket, if it has no worker's window.
     pub async fn shutdown_if_empty(&self) -> Result<()> {
-        let _creating = self.0.creating.lock().await;
+        let _changing = self.0.changing.lock().await;
         if self.health().await != Health::Gone {
             if !self.list().await?.is_empty() {
                 return Ok(());

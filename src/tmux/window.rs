@@ -5,9 +5,11 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::time::Duration;
 
 use swarm_state::model::{Pane, Run};
 use tmux_interface::{KillWindow, NewSession, ResizeWindow, SetOption};
+use tokio::time::timeout;
 
 use super::handle::Tmux;
 use super::plain::{self, Output, Words};
@@ -19,6 +21,9 @@ use crate::shell::quote_bytes;
 /// The format that the commands which make a window print.
 const MADE_FORMAT: &str = "#{pane_id}:#{window_id}:#{pane_pid}:#{pid}";
 
+/// How long the closing of a window waits for other windows. While tmux hangs, each of those takes its own timeout.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(30);
+
 impl Tmux {
     /// Makes a window at the end of the session, and the session if it is missing, and starts the program. The server
     /// must run: see [`Tmux::ensure_server`]. On failure, no window remains.
@@ -27,7 +32,7 @@ impl Tmux {
             return Err(Error::invalid("a window needs a program"));
         }
         let inner = &*self.0;
-        let _creating = inner.creating.lock().await;
+        let _changing = inner.changing.lock().await;
         // The session ends with its last window, and the user may end it too. Either chain may be wrong a moment later.
         let mut said = String::new();
         for _ in 0..3 {
@@ -108,7 +113,7 @@ impl Tmux {
         match pane {
             Some(pane) if output.ok => Ok(pane),
             Some(pane) => {
-                self.kill_window(&pane.window).await?;
+                absent_is_fine("close a window", self.0.run(&[kill(&pane.window)]).await?)?;
                 Err(plain::refusal("mark a window", &output.stderr))
             }
             None => Err(plain::refusal("make a window", &output.stderr)),
@@ -131,8 +136,7 @@ impl Tmux {
 
     /// Closes a window; its programs receive SIGHUP. A missing window is not an error.
     pub async fn kill_window(&self, window: &str) -> Result<()> {
-        let kill = KillWindow::new().target_window(window).build();
-        absent_is_fine("close a window", self.0.run(&[kill.into()]).await?)
+        self.close_by(kill(window)).await
     }
 
     /// Closes the window of a pane if it is still that pane: the same server and the same process. A new server
@@ -141,8 +145,17 @@ impl Tmux {
         let same = format!("#{{&&:#{{==:#{{pid}},{}}},#{{==:#{{pane_pid}},{}}}}}", pane.server_pid, pane.pid);
         let kill = format!("kill-window -t {}", quoted(&pane.window));
         let guarded = ["if-shell", "-F", "-t", &pane.id, &same, &kill];
-        absent_is_fine("close a window", self.0.run(&[Words::from(guarded)]).await?)
+        self.close_by(Words::from(guarded)).await
     }
+
+    async fn close_by(&self, command: Words) -> Result<()> {
+        let _changing = timeout(QUEUE_TIMEOUT, self.0.changing.lock()).await.map_err(|_| self.0.silent())?;
+        absent_is_fine("close a window", self.0.run(&[command]).await?)
+    }
+}
+
+fn kill(window: &str) -> Words {
+    KillWindow::new().target_window(window).build().into()
 }
 
 /// The last words of the command: name, directory and program of a new window.

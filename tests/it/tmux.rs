@@ -306,6 +306,24 @@ async fn making_and_closing_the_last_window_race_without_harm() {
 }
 
 #[tokio::test]
+async fn two_last_windows_that_close_at_once_do_not_crash_the_server() {
+    let world = World::new().await;
+    for round in 0..40 {
+        // The list is asked for by the control client, without which nothing crashes.
+        assert!(world.tmux.list().await.unwrap().is_empty());
+        let mut windows = vec![];
+        for name in ["a", "b", "c"] {
+            let new = window(&format!("{name}{round}"), world.dir.path());
+            windows.push(world.tmux.new_window(new).await.unwrap().window);
+        }
+        let [a, b, c] = [&windows[0], &windows[1], &windows[2]].map(|window| world.tmux.kill_window(window));
+        let (a, b, c) = tokio::join!(a, b, c);
+        a.and(b).and(c).unwrap();
+        assert_eq!(world.tmux.health().await, Health::Alive { pid: world.server }, "round {round}");
+    }
+}
+
+#[tokio::test]
 async fn arguments_arrive_as_they_are() {
     let world = World::new().await;
     let out = world.path("out;");
