@@ -58,17 +58,21 @@ pub(crate) fn sweep(folder: &Path) -> usize {
         return 0;
     }
     let ended = procs::end_marked(&mark(&folder.join("")));
+    wait_gone(&ended);
+    ended.len()
+}
+
+/// Waits until killed processes have ended, at most [`CHECK_KILL_GRACE`]. A process that is exiting still holds its
+/// files and ports, and would count as left over. One that does not exit hangs in the kernel, which swarm cannot
+/// change.
+fn wait_gone(killed: &[procs::Proc]) {
     let until = std::time::Instant::now() + CHECK_KILL_GRACE;
-    // A process that is exiting still holds its files and ports. One that does not exit hangs in the kernel, which
-    // swarm cannot change.
-    while ended
-        .iter()
-        .any(|proc| procs::start_time(proc.pid) == Some(proc.start_time) && procs::is_alive(proc.pid))
-        && std::time::Instant::now() < until
-    {
+    let is_there = |proc: &procs::Proc| {
+        procs::start_time(proc.pid) == Some(proc.start_time) && procs::is_alive(proc.pid)
+    };
+    while killed.iter().any(is_there) && std::time::Instant::now() < until {
         std::thread::sleep(Duration::from_millis(5));
     }
-    ended.len()
 }
 
 /// The environment line of a check that writes into `file`.
@@ -251,12 +255,14 @@ struct Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
+        let mut killed = vec![];
         if self.leader > 1 {
-            procs::signal_tree(self.leader, Signal::SIGKILL);
+            killed = procs::signal_tree(self.leader, Signal::SIGKILL);
             // Usually the group has no members left.
             let _ = killpg(Pid::from_raw(self.leader), Signal::SIGKILL);
         }
-        procs::end_marked(&self.mark);
+        killed.extend(procs::end_marked(&self.mark));
+        wait_gone(&killed);
         // A file that cannot be shortened only stays long.
         let _ = shorten(&self.path, self.kept);
     }
@@ -299,8 +305,9 @@ impl Running {
             self.terminate().await;
         }
         let seconds = self.started.elapsed().as_secs_f64();
-        // Until the shell is reaped, no other process can get its pid.
-        drop(self.group);
+        // Until the shell is reaped, no other process can get its pid. The others may need a moment to exit.
+        let group = self.group;
+        drop(tokio::task::spawn_blocking(move || drop(group)).await);
         let status = self.child.wait().await.map_err(|e| Error::system("cannot wait for a check", e))?;
         let printed = tail(&self.path);
         let (passed, note) = match end {
