@@ -68,6 +68,16 @@ impl OutputTail {
         Ok(tail)
     }
 
+    /// Whether the worker has printed no line and ended no run since [`OutputTail::from_now`].
+    pub(super) async fn is_current(&self, client: &mut Client) -> Result<bool> {
+        let peeked = self.peek(client, MANY_LINES).await?;
+        let is_same_run = peeked.run == self.run && peeked.live == self.new_lines.run.is_some();
+        // Two equal polls count the last line too.
+        let mut lines = self.new_lines.clone();
+        let mut is_new = || !lines.feed(&peeked).is_empty();
+        Ok(is_same_run && !(peeked.live && (is_new() || is_new())))
+    }
+
     /// Returns the lines that are new. After an error, a retry loses nothing.
     pub(super) async fn poll(&mut self, client: &mut Client) -> Result<Vec<String>> {
         let mut peeked = self.peek(client, FEW_LINES).await?;
