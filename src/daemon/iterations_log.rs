@@ -20,7 +20,7 @@ impl Supervisor {
     pub(crate) fn log_entry(&mut self, name: &WorkerName, entry: &Entry) {
         for line in entry.log_lines() {
             let Some(slot) = self.slots.get_mut(name).filter(|s| s.spec.ralph.is_some()) else { return };
-            if slot.saving.log_tail.iter().any(|known| is_once(&line) && mark(known) == mark(&line)) {
+            if is_repeated(&slot.saving.log_tail, &line) {
                 continue;
             }
             slot.saving.log_tail.clear();
@@ -102,6 +102,13 @@ fn is_once(line: &str) -> bool {
     UNIQUE_LINES.iter().any(|word| line.starts_with(word))
 }
 
+/// Whether the end of the log has a line already. An iteration that did not count has an end, and starts again under
+/// its number.
+fn is_repeated(log_tail: &[String], line: &str) -> bool {
+    let is_new_start = line.starts_with("[START]") && log_tail.iter().any(|known| known.starts_with("[END]"));
+    is_once(line) && !is_new_start && log_tail.iter().any(|known| mark(known) == mark(line))
+}
+
 /// The part that identifies a line: `[START] iteration 5/` of `[START] iteration 5/100`.
 fn mark(line: &str) -> String {
     let words: Vec<&str> = line.split(' ').take(3).collect();
@@ -132,6 +139,21 @@ mod tests {
         assert_ne!(mark("[END] iteration 1 exit=0"), mark("[END] iteration 12 exit=0"));
         assert_ne!(mark("[END] iteration 1 exit=0"), mark("[FAIL] iteration 1 exit=0"));
         assert_eq!(mark("[DONE] loop complete after 3 iterations reason=x"), "[DONE] loop complete");
+    }
+
+    #[test]
+    fn an_iteration_that_starts_again_after_its_end_is_no_repetition() {
+        let mut tail = lines(&["[START] iteration 2/34"]);
+        assert!(is_repeated(&tail, "[START] iteration 2/34"));
+        assert!(!is_repeated(&tail, "[END] iteration 2 exit=spawn-failed duration=0s"));
+        tail.extend(lines(&[
+            "[END] iteration 2 exit=spawn-failed duration=0s",
+            "[FAIL] iteration 2 exit=spawn-failed attempt=1/5 backoff=1s",
+        ]));
+        assert!(is_repeated(&tail, "[FAIL] iteration 2 exit=spawn-failed attempt=1/5 backoff=1s"));
+        assert!(!is_repeated(&tail, "[START] iteration 2/34"));
+        assert!(!is_repeated(&[], "[FAIL] iteration 2 exit=9 attempt=2/5 backoff=2s"));
+        assert!(!is_repeated(&lines(&["[PAUSE]"]), "[PAUSE]"));
     }
 
     fn lines(list: &[&str]) -> Vec<String> {
