@@ -125,7 +125,10 @@ node_power_failure() {
 }
 
 free_port() {
-    perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1:0")->sockport'
+    # Below those that the kernel gives to connections: one of these may be taken before the daemon starts.
+    perl -MIO::Socket::INET -e '
+        do { $port = 10000 + int rand 20000 } until IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1:$port");
+        print $port'
 }
 
 configure() {

@@ -521,6 +521,12 @@ fn two_nodes_of_a_real_slurm_repeat_what_was_interrupted() {
     let mut drill = world.command("sh");
     drill.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/slurm-drill.sh")).env("SWARM", SWARM);
     let mut drill = world.start(drill);
+    // Each part may take as long as another wait.
+    for part in
+        ["two nodes are up", "submit, attach", "a node that goes down", "a time limit costs", "has passed"]
+    {
+        world.until(part, || (drill.output().contains(part) || drill.has_ended()).then_some(()));
+    }
     match drill.wait(&world) {
         77 => eprintln!("{}", drill.output()),
         status => {
