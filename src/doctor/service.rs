@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
-use swarm_state::advice::start_again;
+use swarm_state::advice::{clean_later, start_again};
 use swarm_state::engine::{Phase, Worker};
 use swarm_state::format::Record;
 use swarm_state::model::Status;
@@ -198,7 +198,7 @@ fn lost_worker(name: &str, kind: LostKind) -> Check {
         LostKind::Earlier => {
             let message =
                 format!("worker '{name}' belongs to an earlier swarm, and this one does not supervise it");
-            return Check::warn("lost", message, format!("when it has finished there: swarm clean {name}"));
+            return Check::warn("lost", message, clean_later(name));
         }
     };
     let start = start_again(name, matches!(kind, LostKind::Loop));

@@ -34,9 +34,7 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
         }
         (_, Some(Cause::Held { by: HoldBy::Command, .. })) => format!("swarm release {name}"),
         (Status::Waiting, cause) => while_waiting(name, cause),
-        (_, Some(Cause::EarlierSwarm { .. })) => {
-            format!("once it has ended there, remove it from the list: swarm clean {name}")
-        }
+        (_, Some(Cause::EarlierSwarm { .. })) => clean_later(name),
         (Status::Lost, _) => start_again(name, of.is_loop),
         (_, Some(Cause::Paused { by: PauseBy::BudgetUnseen, .. })) => format!(
             "make the agent print its cost (claude -p --output-format json), or set prices in the settings; \
@@ -116,6 +114,11 @@ pub fn raise_memory(name: &str) -> String {
         "a respawn keeps the memory cap; to raise it, start {name} again with the options that it had, --replace and \
          a higher --memory"
     )
+}
+
+/// The step for a worker of an earlier swarm.
+pub fn clean_later(name: &str) -> String {
+    format!("once it has ended there, remove it from the list: swarm clean {name}")
 }
 
 /// The command that goes on with a worker whose tmux server went away.

@@ -1,6 +1,6 @@
 //! The page of `swarm why` for a loop, and the next step that a loop's report suggests.
 
-use swarm_state::advice::{Situation, next_step, raise_and_resume, raise_memory};
+use swarm_state::advice::{Situation, next_step, raise_and_resume, raise_memory, start_again};
 use swarm_state::cause::Cause;
 use swarm_state::ends::LoopEnd;
 use swarm_state::gates::CheckResult;
@@ -183,7 +183,7 @@ fn changed_tests(report: &Report) -> bool {
 fn after(report: &Report, end: LoopEnd) -> String {
     let name = &report.name;
     match end {
-        LoopEnd::Lost => format!("swarm ralph resume {name}"),
+        LoopEnd::Lost => start_again(name, true),
         LoopEnd::AllChecksPassed
         | LoopEnd::PromiseAccepted
         | LoopEnd::StoriesApproved
