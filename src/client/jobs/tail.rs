@@ -154,7 +154,7 @@ impl Tail {
                 Status::Lost => Entry::Lost { reason },
                 // Its job was canceled in the queue, or ended before the worker started.
                 Status::Killed => Entry::Stopped { reason: StopReason::Killed },
-                Status::Failed => Entry::Stopped { reason: StopReason::Prompt(reason) },
+                Status::Failed => Entry::Stopped { reason: StopReason::SpawnFailed(reason) },
                 _ => continue,
             };
             log.is_over = true;
