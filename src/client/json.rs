@@ -124,6 +124,9 @@ pub(super) fn cause(cause: &Cause) -> Value {
     if matches!(cause, Cause::Paused { .. }) {
         fields.fill(&["detail"], Value::Null);
     }
+    if matches!(cause, Cause::Stopped { .. }) {
+        fields.fill(&["out_of_memory"], false);
+    }
     if matches!(cause, Cause::Stopped { .. } | Cause::Backoff { .. }) {
         fields.fill(&["failure"], Value::Null);
     }
@@ -236,6 +239,7 @@ fn iteration(it: &Iteration) -> Value {
     fields.set("check_seconds", it.check_seconds());
     fields.set("end", it.end.map(end_word));
     fields.fill(&["reason", "left"], Value::Null).fill(&["last_lines"], json!([])).fill(&["no_agent"], false);
+    fields.fill(&["oom_kills"], 0);
     if let Some(verdict) = &it.verdict {
         let mut of = Fields::of(verdict);
         of.rename("cost", "cost_usd");

@@ -137,7 +137,7 @@ mod tests {
         let asks = Cause::NeedsPerson { text: "trust dialog".into(), answerable: false };
         let answer = "swarm answer a yes, no, always or a text; or: swarm attach a";
         let held_open = Cause::NeedsPerson { text: "Bash: make".into(), answerable: true };
-        let failed = Cause::Stopped { reason: StopReason::AllFailed, failure: None };
+        let failed = Cause::stopped(StopReason::AllFailed);
         let paused = |by| Cause::Paused { by, detail: None };
         let disk = Cause::DiskFull { error: "no space left".into() };
         let earlier = Cause::EarlierSwarm { status: "running".into() };
@@ -239,7 +239,7 @@ mod tests {
             (Status::Done, StopReason::MaxIterations, None, ""),
             (Status::Failed, StopReason::OutOfTime(5400), None, "swarm why a"),
         ] {
-            let cause = Cause::Stopped { reason, failure: None };
+            let cause = Cause::stopped(reason);
             let raise = raise.map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
             let (name, is_loop, is_paused, raise) = ("a", true, false, raise.as_deref());
             let of = Situation { name, status, is_loop, is_paused, cause: Some(&cause), raise };

@@ -6,10 +6,11 @@
 //! ([`crate::advice`]).
 
 use chrono::{DateTime, FixedOffset, Timelike};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::engine::Why;
-use crate::model::{Status, is_default, is_out_of_memory};
+use crate::model::{Status, is_default};
 use crate::notice::{HoldBy, PauseBy, StopReason, duration};
 use crate::outage;
 
@@ -24,6 +25,9 @@ pub enum Cause {
         /// Why the last iteration or run failed, where the reason alone does not explain the end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
+        /// The memory of the last run or iteration reached the cap.
+        #[serde(default, skip_serializing_if = "is_default")]
+        out_of_memory: bool,
     },
     /// The tmux server went away.
     Lost {
@@ -132,18 +136,21 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// The cause of a worker that finished, without an explanation by its last run.
+    pub fn stopped(reason: StopReason) -> Self {
+        Self::Stopped { reason, failure: None, out_of_memory: false }
+    }
+
     /// Whether the worker ended because the memory of its last run or iteration reached the cap.
     pub fn is_out_of_memory(&self) -> bool {
-        let Self::Stopped { reason, failure } = self else { return false };
-        matches!(reason, StopReason::Exited(_)) && is_out_of_memory(&reason.text())
-            || failure.as_deref().is_some_and(is_out_of_memory)
+        matches!(self, Self::Stopped { out_of_memory: true, .. })
     }
 
     /// The cause in a few words, for the column of a table beside the status, which it does not repeat.
     pub fn brief(&self, status: Status) -> String {
         match self {
             Self::Stopped { reason: StopReason::Killed, .. } => String::new(),
-            Self::Stopped { reason, failure: Some(why) } => format!("{}: {why}", reason.text()),
+            Self::Stopped { reason, failure: Some(why), .. } => format!("{}: {why}", reason.text()),
             Self::Paused { by, .. } if status == Status::Paused => by.brief().to_owned(),
             Self::Paused { .. } => "pauses after this iteration".to_owned(),
             Self::Outage { outage, .. } if outage.needs_person() => "not logged in".to_owned(),
@@ -177,8 +184,8 @@ impl Cause {
     /// The cause for a person to read, one line without a full stop.
     pub fn text(&self) -> String {
         match self {
-            Self::Stopped { reason, failure: Some(why) } => format!("{}: {why}", reason.text()),
-            Self::Stopped { reason, failure: None } => reason.text(),
+            Self::Stopped { reason, failure: Some(why), .. } => format!("{}: {why}", reason.text()),
+            Self::Stopped { reason, failure: None, .. } => reason.text(),
             Self::Lost { host: None } => "the tmux server went away".to_owned(),
             Self::Lost { host: Some(host) } => format!("the host {host} was replaced"),
             Self::Paused { detail: Some(detail), .. } => format!("paused: {detail}"),
@@ -225,8 +232,8 @@ fn full_time(at: &DateTime<FixedOffset>) -> String {
     format!("{} {} {}", at.date_naive(), clock_time(at), at.offset())
 }
 
-/// Reads a cause from the wire; `None` for one that only a later swarm knows. Fails when the value is not JSON.
-pub fn known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cause>, D::Error> {
+/// Reads a value such as a cause from the wire; `None` for one that only a later swarm knows. Fails when it is not JSON.
+pub fn known<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).ok())
 }
@@ -257,6 +264,8 @@ mod tests {
             retry_seconds: 300,
         };
         let paused = |by| Cause::Paused { by, detail: None };
+        let failed =
+            |failure| Cause::Stopped { reason: StopReason::AllFailed, failure, out_of_memory: false };
         let backoff = |failure: Option<&str>| Cause::Backoff {
             retry_seconds: 4,
             failure: failure.map(str::to_owned),
@@ -264,9 +273,9 @@ mod tests {
             max_failures: 5,
         };
         vec![
-            (Cause::Stopped { reason: StopReason::MaxIterations, failure: None }, "max iterations"),
+            (Cause::stopped(StopReason::MaxIterations), "max iterations"),
             (
-                Cause::Stopped { reason: StopReason::AllFailed, failure: Some("exit status 7".into()) },
+                failed(Some("exit status 7".into())),
                 "max iterations, and no iteration succeeded: exit status 7",
             ),
             (Cause::Lost { host: None }, "the tmux server went away"),
@@ -346,22 +355,6 @@ mod tests {
         );
         let paused = Cause::Paused { by: PauseBy::User, detail: None };
         assert_eq!(paused.brief(Status::Running), "pauses after this iteration");
-    }
-
-    #[test]
-    fn out_of_memory_is_recognized_in_the_reason_and_the_failure() {
-        use crate::model::{Exit, out_of_memory};
-        let memory = out_of_memory(100 << 20);
-        for (reason, failure, expected) in [
-            (StopReason::Exited(Exit::OutOfMemory(1)), None, true),
-            (StopReason::GaveUp(2), Some(memory.clone()), true),
-            (StopReason::AllFailed, Some(memory), true),
-            (StopReason::AllFailed, Some("exit status 1".to_owned()), false),
-            (StopReason::Exited(Exit::Signal(9)), None, false),
-        ] {
-            assert_eq!(Cause::Stopped { reason, failure }.is_out_of_memory(), expected);
-        }
-        assert!(!Cause::Lost { host: None }.is_out_of_memory());
     }
 
     #[derive(Serialize, Deserialize, PartialEq, Debug)]

@@ -75,17 +75,23 @@ struct ReasonRow {
     follow: &'static str,
     /// The start of the line in `iterations.log`.
     log: &'static str,
+    /// Whether the last failure belongs to the explanation.
+    shows_failure: bool,
 }
 
 impl ReasonRow {
     fn done(end: LoopEnd, slug: &'static str, text: &str) -> Self {
         let (follow, log) = ("loop complete after {iterations}", "[DONE] loop complete");
-        Self { end, slug, text: text.to_owned(), is_success: true, follow, log }
+        Self { end, slug, text: text.to_owned(), is_success: true, follow, log, shows_failure: false }
     }
 
     fn failed(end: LoopEnd, slug: &'static str, text: impl Into<String>) -> Self {
         let (follow, log) = ("loop failed after {iterations}: {text}", "[FAIL] loop failed");
-        Self { end, slug, text: text.into(), is_success: false, follow, log }
+        Self { end, slug, text: text.into(), is_success: false, follow, log, shows_failure: false }
+    }
+
+    fn with_failure(self) -> Self {
+        Self { shows_failure: true, ..self }
     }
 }
 
@@ -96,16 +102,20 @@ impl StopReason {
             Self::Complete => Row::done(End::DonePattern, "done_pattern", "done pattern matched"),
             Self::Verified => Row::done(End::AllChecksPassed, "all_checks_passed", "every gate holds"),
             Self::Promised => Row::done(End::PromiseAccepted, "promise_accepted", "promise accepted"),
-            Self::MaxIterations => Row::done(End::MaxIterations, "max_iterations", "max iterations"),
+            Self::MaxIterations => {
+                Row::done(End::MaxIterations, "max_iterations", "max iterations").with_failure()
+            }
             Self::StoriesApproved => {
                 Row::done(End::StoriesApproved, "stories_approved", "every story is approved")
             }
             Self::NoStory(why) => Row::failed(End::Failed, "no_story", why.clone()),
             Self::Unverified => {
                 Row::failed(End::MaxIterations, "max_iterations", "max iterations, and not every gate holds")
+                    .with_failure()
             }
             Self::AllFailed => {
                 Row::failed(End::Failed, "all_failed", "max iterations, and no iteration succeeded")
+                    .with_failure()
             }
             Self::OutOfTime(limit) => {
                 Row::failed(End::Timeout, "timeout", format!("out of time ({})", duration(*limit, " ")))
@@ -124,6 +134,7 @@ impl StopReason {
             Self::Outage(message) => Row::failed(End::Failed, "outage", message.clone()),
             Self::Failures(failures) => Row {
                 follow: "{text}, stopping loop",
+                shows_failure: true,
                 ..Row::failed(End::Failed, "consecutive_failures", counted(*failures, "consecutive failure"))
             },
             Self::Prompt(message) => Row::failed(End::PromptMissing, "prompt_file", message.clone()),
@@ -139,12 +150,16 @@ impl StopReason {
                 Row { is_success: exit.is_success(), ..Row::failed(End::Failed, "exited", exit_text(*exit)) }
             }
             Self::SpawnFailed(message) => Row::failed(End::Failed, "spawn_failed", message.clone()),
-            Self::GaveUp(restarts) => Row::failed(
-                End::Failed,
-                "max_restarts",
-                format!("gave up after {}", counted(*restarts, "restart")),
-            ),
+            Self::GaveUp(restarts) => {
+                let text = format!("gave up after {}", counted(*restarts, "restart"));
+                Row::failed(End::Failed, "max_restarts", text).with_failure()
+            }
         }
+    }
+
+    /// Whether the last failure of the loop belongs to the explanation.
+    pub(crate) fn shows_failure(&self) -> bool {
+        self.row().shows_failure
     }
 
     /// The end of a loop that stopped for this reason.

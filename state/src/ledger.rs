@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::canary::Canary;
 use crate::gates::{CheckResult, Verdict};
 use crate::inventory::KnownReport;
-use crate::model::{Exit, is_out_of_memory};
+use crate::model::{Exit, is_default};
 use crate::notice::{Counts, IterationExit};
 use crate::quota::QuotaFigure;
 use crate::runners::{CheckProgram, RunnerUse};
@@ -50,7 +50,7 @@ pub struct Base {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub dependencies: BTreeMap<String, String>,
     /// When the watched files were read, seconds since 1970.
-    #[serde(skip_serializing_if = "crate::model::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub taken: i64,
     /// The failing tests that prove that checks can fail.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -181,8 +181,11 @@ pub struct Iteration {
     /// The steps that swarm could not carry out for this iteration.
     pub warnings: Vec<String>,
     /// True when the agent could not be started. The verdict has the error, and no change is the agent's work.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "is_default")]
     pub no_agent: bool,
+    /// How many of its processes the kernel killed because its memory reached the cap.
+    #[serde(skip_serializing_if = "is_default")]
+    pub oom_kills: u64,
 }
 
 impl Iteration {
@@ -208,7 +211,7 @@ impl Iteration {
 
     /// Whether its memory reached the cap.
     pub fn is_out_of_memory(&self) -> bool {
-        self.trouble().iter().chain(&self.warnings).any(|text| is_out_of_memory(text))
+        self.oom_kills > 0 || matches!(self.end, Some(IterationExit::Exit(Exit::OutOfMemory(_))))
     }
 
     /// Whether it counts as failed.

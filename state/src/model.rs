@@ -91,17 +91,9 @@ impl fmt::Display for Run {
 /// The number of the signal of a kernel that has no memory left.
 const SIGKILL: i32 = 9;
 
-/// The start of a text about memory that reached its cap.
-const OUT_OF_MEMORY: &str = "out of memory (";
-
 /// `out of memory (8.0 GiB)`.
 pub fn out_of_memory(cap: u64) -> String {
-    format!("{OUT_OF_MEMORY}{})", crate::words::size(cap))
-}
-
-/// Whether a failure or a warning is about memory that reached its cap.
-pub fn is_out_of_memory(text: &str) -> bool {
-    text.starts_with(OUT_OF_MEMORY)
+    format!("out of memory ({})", crate::words::size(cap))
 }
 
 /// How a run ended. Unknown is never success.

@@ -269,6 +269,7 @@ impl IterationRun<'_> {
         let warnings = ended.warnings.clone();
         // The warning was reported at the end of the run.
         ended.warnings.splice(..0, record.as_ref().and_then(oom_warning));
+        ended.oom_kills = record.as_ref().map_or(0, |record| record.oom_kills);
         let what = format!("the result of iteration {}", ended.iteration);
         self.context.write_until_stored(&what, || loop_run.write_down(&ended)).await;
         crash::point("result");

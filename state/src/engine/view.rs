@@ -2,7 +2,7 @@
 
 use super::{Phase, Watch, Why, Worker};
 use crate::cause::Cause;
-use crate::model::{LoopStatus, Status};
+use crate::model::{Exit, LoopStatus, Status};
 use crate::notice::{Entry, PauseBy, StopReason};
 use crate::outage::Outage;
 use crate::quota::Park;
@@ -98,18 +98,17 @@ impl Worker {
     fn own_cause(&self) -> Option<Cause> {
         match &self.phase {
             Phase::Stopped { reason } => {
-                // These reasons do not contain the last failure.
-                let is_silent = matches!(
-                    reason,
-                    StopReason::Failures(_)
-                        | StopReason::MaxIterations
-                        | StopReason::AllFailed
-                        | StopReason::Unverified
-                );
                 let last_end = || self.restarts.as_ref()?.last_end.clone();
-                let given_up = if matches!(reason, StopReason::GaveUp(_)) { last_end() } else { None };
-                let failure = if is_silent { self.failure() } else { given_up };
-                Some(Cause::Stopped { reason: reason.clone(), failure })
+                let failure = if !reason.shows_failure() {
+                    None
+                } else if self.ralph.is_some() {
+                    self.failure()
+                } else {
+                    last_end()
+                };
+                let is_explained = reason.shows_failure() || matches!(reason, StopReason::Exited(_));
+                let out_of_memory = is_explained && matches!(self.last_exit, Some(Exit::OutOfMemory(_)));
+                Some(Cause::Stopped { reason: reason.clone(), failure, out_of_memory })
             }
             Phase::Lost => Some(Cause::Lost { host: None }),
             Phase::BackingOff { delay, .. } => self.wait_cause(delay.as_secs()),

@@ -24,7 +24,7 @@ fn asks(name: &str) -> WorkerState {
 }
 
 fn stopped(name: &str, reason: StopReason) -> WorkerState {
-    worker(name, reason.status(), Some(Cause::Stopped { reason, failure: None }))
+    worker(name, reason.status(), Some(Cause::stopped(reason)))
 }
 
 fn runs(name: &str) -> WorkerState {

@@ -47,10 +47,10 @@ fn the_worst_status_is_first() {
 fn a_worker_with_nothing_to_do_is_one_line() {
     let out = Out::plain();
     assert_eq!(block(&looping("a", "running", json!({})), &empty(), out), ["a: running (iteration 3/9)"]);
-    let killed = Cause::Stopped { reason: StopReason::Killed, failure: None };
+    let killed = Cause::stopped(StopReason::Killed);
     let worker = WorkerView { cause: Some(killed), ..view("a", "killed", json!({})) };
     assert_eq!(block(&worker, &empty(), out), ["a: killed"]);
-    let exited = Cause::Stopped { reason: StopReason::Exited(Exit::Code(0)), failure: None };
+    let exited = Cause::stopped(StopReason::Exited(Exit::Code(0)));
     let worker = WorkerView { cause: Some(exited), ..view("a", "done", json!({})) };
     assert_eq!(block(&worker, &empty(), out), ["a: done, exited"]);
 }
