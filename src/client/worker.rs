@@ -3,7 +3,8 @@
 use chrono::{DateTime, FixedOffset, Local};
 use swarm_state::advice::Situation;
 use swarm_state::cause::Cause;
-use swarm_state::notice::{PauseBy, duration};
+use swarm_state::model::LoopStatus;
+use swarm_state::notice::duration;
 use swarm_state::screen::printable;
 
 use crate::protocol::{TaskListView, WorkerView};
@@ -25,14 +26,9 @@ pub(crate) fn is_loop(worker: &WorkerView) -> bool {
     worker.metadata().is_loop
 }
 
-/// The loop's status word; empty for a plain worker.
-pub(super) fn loop_status(worker: &WorkerView) -> &str {
-    worker.metadata().status.unwrap_or_default()
-}
-
-/// The origin of the loop's last pause; `None` also for one that this version does not know.
-pub(super) fn paused_by(worker: &WorkerView) -> Option<PauseBy> {
-    serde_json::from_value(worker.metadata().paused_by?.into()).ok()
+/// Whether it is a loop that is paused. A loop that was paused while its agent works is running.
+pub(super) fn is_paused(worker: &WorkerView) -> bool {
+    is_loop(worker) && worker.metadata().status == Some(LoopStatus::Paused)
 }
 
 /// Formats a loop's iteration as `3/10`; `-` for a plain worker.
@@ -56,9 +52,9 @@ pub(super) fn story(tasks: &TaskListView) -> Option<(String, String)> {
 /// the loop works on.
 pub(crate) fn brief_cause(worker: &WorkerView) -> String {
     match &worker.cause {
-        Some(Cause::NeedsPerson { text, .. }) if text.starts_with("a question") => {
-            let is_question = |line: &&String| line.contains('?');
-            let asked = worker.screen.iter().rfind(is_question).or(worker.screen.last());
+        // The last row has the question itself, unless it lists the choices.
+        Some(Cause::NeedsPerson { text, answerable: false }) => {
+            let asked = worker.screen.last().filter(|line| line.contains('?'));
             asked.map_or_else(|| text.clone(), |line| format!("asks: {}", line.trim()))
         }
         Some(Cause::Quota { window, used, until, .. }) => {
@@ -132,7 +128,7 @@ pub(super) fn situation(worker: &WorkerView) -> Situation<'_> {
         name: &worker.name,
         status: worker.status,
         is_loop: is_loop(worker),
-        is_paused: is_loop(worker) && loop_status(worker) == "paused",
+        is_paused: is_paused(worker),
         cause: worker.cause.as_ref(),
         raise: worker.raise.as_deref(),
     }

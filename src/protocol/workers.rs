@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use swarm_state::answer::{AgentRequest, RequestAnswer};
 use swarm_state::caps::{Caps, CapsInForce};
-use swarm_state::cause::{self, Cause};
+use swarm_state::cause::{Cause, known};
 use swarm_state::host::HostName;
 use swarm_state::ignored::IgnoredFiles;
-use swarm_state::model::{RestartWhen, Status, WorkerName, Worktree, is_default};
+use swarm_state::model::{LoopStatus, RestartWhen, Status, WorkerName, Worktree, is_default};
 use swarm_state::network::AllowedHost;
-use swarm_state::notice::HoldBy;
+use swarm_state::notice::{HoldBy, PauseBy};
 use swarm_state::sandbox::{SandboxKind, SandboxNet};
 use swarm_state::tasks::IterationMode;
 
@@ -37,7 +37,7 @@ pub struct WorkerView {
     /// The reason for the status, if there is one.
     pub reason: Option<String>,
     /// The same as data; absent without a reason, or if this version does not know the cause.
-    #[serde(default, deserialize_with = "cause::known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
     /// The last run's exit status, 128 + N for a signal; null while it runs or when unknown.
     pub exit_code: Option<i32>,
@@ -175,10 +175,12 @@ pub struct WorkerMetadata<'a> {
     pub iteration_started: Option<&'a str>,
     /// The loop's cost so far, in US dollars; `None` while no iteration reported a cost.
     pub cost_usd: Option<f64>,
-    /// The loop's status, one word.
-    pub status: Option<&'a str>,
-    /// The cause of the pause, one word.
-    pub paused_by: Option<&'a str>,
+    /// The loop's status; `None` also for one that only a later swarm knows.
+    #[serde(deserialize_with = "known")]
+    pub status: Option<LoopStatus>,
+    /// The origin of the loop's last pause; `None` also for one that only a later swarm knows.
+    #[serde(deserialize_with = "known")]
+    pub paused_by: Option<PauseBy>,
     /// Failures in a row.
     pub consecutive_failures: Option<u64>,
     /// All failures.

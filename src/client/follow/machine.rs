@@ -4,11 +4,12 @@
 //! connection and the clock.
 
 use swarm_state::advice::{Situation, next_step};
+use swarm_state::cause::Cause;
 use swarm_state::ends::LoopEnd;
-use swarm_state::model::Status;
+use swarm_state::model::{LoopStatus, Status};
 use swarm_state::notice::{Entry, PauseBy, StopReason};
 
-use crate::client::worker::{loop_status, paused_by};
+use crate::client::worker::is_paused;
 use crate::protocol::{Notice, Snapshot, WorkerView};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ impl Machine {
 
     pub(super) fn stopped(&mut self) -> FollowEnd {
         self.daemon_stopped = true;
-        self.resumable()
+        self.resumable(Status::Paused, None)
     }
 
     /// The end that the last snapshot showed and no notice has confirmed yet.
@@ -81,9 +82,11 @@ impl Machine {
         let end = match &notice.entry {
             Entry::LoopComplete { .. } => Some(FollowEnd::default()),
             Entry::LoopFailed { reason, .. } | Entry::Stopped { reason } => Some(self.over(reason)),
-            Entry::Lost { .. } if holds_now => Some(self.resumable()),
+            Entry::Lost { .. } if holds_now => Some(self.resumable(Status::Lost, None)),
             Entry::Paused { by: PauseBy::Shutdown } if holds_now => Some(self.stopped()),
-            Entry::Paused { by } if holds_now && !by.is_user() => Some(self.resumable()),
+            Entry::Paused { by } if holds_now && !by.is_user() => {
+                Some(self.resumable(Status::Paused, Some(&Cause::Paused { by: *by, detail: None })))
+            }
             Entry::Paused { by } => {
                 self.paused = true;
                 self.end_if_parked(*by == PauseBy::User && !notice.status.is_live())
@@ -156,7 +159,7 @@ impl Machine {
 
     pub(super) fn view(&mut self, worker: &WorkerView) {
         self.pending = if worker.started == self.started {
-            self.paused = loop_status(worker) == "paused";
+            self.paused = is_paused(worker);
             self.verdict(worker)
         } else {
             Some(FollowEnd::failed(format!("worker '{}' was replaced by another", self.name)))
@@ -167,18 +170,21 @@ impl Machine {
         let metadata = worker.metadata();
         let slug = metadata.reason.unwrap_or_default();
         let why = || worker.reason.clone().unwrap_or_else(|| slug.replace('_', " "));
-        match metadata.status.unwrap_or_default() {
-            status @ ("stopped" | "failed") => Some(match LoopEnd::from_word(slug) {
+        match metadata.status? {
+            status @ (LoopStatus::Stopped | LoopStatus::Failed) => Some(match LoopEnd::from_word(slug) {
                 Some(LoopEnd::Killed) => self.over(&StopReason::Killed),
                 // A loop whose gates never held has failed; the word is the same.
-                Some(end) if end.exit_code(status == "failed") == 0 => FollowEnd::default(),
+                Some(end) if end.exit_code(status == LoopStatus::Failed) == 0 => FollowEnd::default(),
                 Some(_) | None => FollowEnd { error: Some(why()), ..self.gave_up() },
             }),
-            "running" if worker.status == Status::Lost => Some(self.resumable()),
+            LoopStatus::Running => {
+                (worker.status == Status::Lost).then(|| self.resumable(Status::Lost, None))
+            }
             // Nobody is about to resume it.
-            "paused" if paused_by(worker).is_some_and(|by| !by.is_user()) => Some(self.resumable()),
-            "paused" => self.end_if_parked(!worker.status.is_live()),
-            _ => None,
+            LoopStatus::Paused if metadata.paused_by.is_some_and(|by| !by.is_user()) => {
+                Some(self.resumable(Status::Paused, worker.cause.as_ref()))
+            }
+            LoopStatus::Paused => self.end_if_parked(!worker.status.is_live()),
         }
     }
 
@@ -196,24 +202,24 @@ impl Machine {
 
     /// Ends a follower whose pause took effect. `no_agent`: no agent is working any more.
     fn end_if_parked(&self, no_agent: bool) -> Option<FollowEnd> {
-        (self.asked && self.paused && no_agent).then(|| self.resumable())
+        (self.asked && self.paused && no_agent).then(|| self.resumable(Status::Paused, None))
     }
 
-    /// Exit status 1, with the hint how to resume the loop.
-    pub(super) fn resumable(&self) -> FollowEnd {
+    /// Exit status 1, with the hint how to resume a lost or paused loop.
+    pub(super) fn resumable(&self, status: Status, cause: Option<&Cause>) -> FollowEnd {
         let code = LoopEnd::Lost.exit_code(true);
-        FollowEnd { code, error: None, hint: self.next_step("to go on", Status::Paused, true) }
+        FollowEnd { code, error: None, hint: self.next_step("to go on", status, cause) }
     }
 
     /// Exit status 1 of a finished loop, with the hint where to see what happened.
     fn gave_up(&self) -> FollowEnd {
         let code = LoopEnd::Failed.exit_code(true);
-        FollowEnd { code, error: None, hint: self.next_step("what happened", Status::Failed, false) }
+        FollowEnd { code, error: None, hint: self.next_step("what happened", Status::Failed, None) }
     }
 
     /// The hint for a loop in this state, after the words that lead to it.
-    fn next_step(&self, lead: &str, status: Status, is_paused: bool) -> Option<String> {
-        let (name, is_loop, cause, raise) = (&self.name, true, None, None);
+    fn next_step(&self, lead: &str, status: Status, cause: Option<&Cause>) -> Option<String> {
+        let (name, is_loop, is_paused, raise) = (&self.name, true, status == Status::Paused, None);
         let situation = Situation { name, status, is_loop, is_paused, cause, raise };
         next_step(&situation).map(|step| format!("{lead}: {step}"))
     }

@@ -17,7 +17,7 @@ use super::dir::{JobDir, JobView};
 use crate::client::connect::{self, Client, QUICK_TIMEOUT};
 use crate::client::follow;
 use crate::client::subscription::unknown_worker;
-use crate::client::worker::{is_loop, paused_by};
+use crate::client::worker::is_loop;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hosts::slurm;
 use crate::out::{CommandResult, Out};
@@ -201,7 +201,7 @@ impl Runner {
         Ok(first_step(FoundWorker {
             status: known.filter(|_| self.view.request == request).map(|worker| worker.status),
             is_loop: known.is_some_and(is_loop),
-            paused_by: known.and_then(paused_by),
+            paused_by: known.and_then(|worker| worker.metadata().paused_by),
             resume_requested: self.dir.resume().is_some(),
         }))
     }
@@ -265,7 +265,9 @@ impl Runner {
     async fn leave(&mut self) -> Result<u8> {
         self.refresh().await?;
         let goes_on = match &self.view.worker {
-            Some(worker) => is_loop(worker) && matches!(paused_by(worker), None | Some(PauseBy::Shutdown)),
+            Some(worker) => {
+                is_loop(worker) && matches!(worker.metadata().paused_by, None | Some(PauseBy::Shutdown))
+            }
             None => self.dir.spawn().is_some_and(|spawn| spawn.ralph.is_some()),
         };
         self.out.note("swarm: Slurm ends the job");

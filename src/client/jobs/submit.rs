@@ -6,7 +6,7 @@ use swarm_state::model::{LoopStatus, Status, WorkerName};
 use super::dir::{JobDir, JobFacts, SubmittedJob};
 use super::workers::Workers;
 use crate::client::subscription::unknown_worker;
-use crate::client::worker::{is_loop, loop_status};
+use crate::client::worker::is_loop;
 use crate::error::{Error, ErrorCode, Result};
 use crate::hosts::slurm;
 use crate::protocol::{Changed, ResumeParams, SpawnParams, Spawned};
@@ -79,7 +79,7 @@ impl Workers {
             facts.dir.set_view(&facts.view)?;
             return Err(error);
         }
-        let before = serde_json::from_value(loop_status(&worker).into()).unwrap_or(LoopStatus::Running);
+        let before = worker.metadata().status.unwrap_or(LoopStatus::Running);
         Ok(Changed { changed: true, before, warnings: vec![] })
     }
 }

@@ -1,13 +1,14 @@
 //! `swarm ralph logs`: print a loop's `iterations.log`, and follow it.
 
 use serde_json::json;
+use swarm_state::model::LoopStatus;
 use tokio::time::sleep;
 
 use crate::cli::{PageFormat, RalphLogs};
 use crate::client::connect::{Client, QUICK_TIMEOUT};
 use crate::client::context::ClientContext;
 use crate::client::pages::{LOG_POLL_INTERVAL, is_disconnected, lines, print, worker_status};
-use crate::client::worker::{is_loop, loop_status};
+use crate::client::worker::is_loop;
 use crate::error::Result;
 use crate::out::CommandResult;
 use crate::protocol::{Call, Lines, LogsParams};
@@ -40,7 +41,8 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphLogs) -> CommandResult 
         }
         sleep(LOG_POLL_INTERVAL).await;
         let Some(worker) = worker_status(ctx, &mut client, name).await? else { return Ok(0) };
-        going = is_loop(&worker) && matches!(loop_status(&worker), "running" | "paused");
+        going = is_loop(&worker)
+            && matches!(worker.metadata().status, Some(LoopStatus::Running | LoopStatus::Paused));
         match read_new(&mut client, name, got.total).await {
             Ok(new) => got = new,
             // The next status is requested on a new connection.

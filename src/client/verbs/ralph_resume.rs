@@ -9,15 +9,14 @@ use crate::client::batch::{self, change, names};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::spawn_params::named_env;
-use crate::client::worker::{is_loop, loop_status};
+use crate::client::worker::{is_loop, is_paused};
 use crate::out::{CommandResult, Failure};
 use crate::protocol::{Call, Empty, QuotaLifted, ResumeParams, WorkerView};
 
 pub(super) async fn run(ctx: &ClientContext, args: &RalphResume) -> CommandResult {
     let env = named_env(&args.env)?;
     let keys = env.keys().cloned().collect::<Vec<_>>().join(", ");
-    // A loop that was paused while its agent works is running.
-    let can_resume = |w: &WorkerView| is_loop(w) && (loop_status(w) == "paused" || w.status == Status::Lost);
+    let can_resume = |w: &WorkerView| is_paused(w) || is_loop(w) && w.status == Status::Lost;
     let waits = |w: &WorkerView| is_loop(w) && w.status == Status::Waiting && w.outage.is_some();
     let mut lifted = vec![];
     if args.now {

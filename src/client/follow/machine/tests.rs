@@ -258,5 +258,5 @@ fn a_snapshot_tells_the_same_end_as_the_notice() {
     let mut m = machine();
     let paused = json!({"status": "paused", "paused_by": "no_progress", "reason": "no_progress"});
     m.snapshot(&snapshot(10, worker("paused", paused)));
-    assert_eq!(m.pending(), Some(&m.resumable()));
+    assert_eq!(m.pending(), Some(&m.resumable(Status::Paused, None)));
 }
