@@ -14,7 +14,7 @@ pub enum FormatError {
     #[error("{0}")]
     Broken(String),
     /// A newer swarm wrote the file, in this format.
-    #[error("written by a newer swarm (format {0}; this one knows up to {FORMAT})")]
+    #[error("written by a newer swarm (format {0}; this version reads up to format {FORMAT})")]
     Newer(u64),
 }
 

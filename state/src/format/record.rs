@@ -178,7 +178,7 @@ pub fn parse_record(bytes: &[u8]) -> Result<Record, FormatError> {
 fn spec(mut map: Map<String, Value>, name: &WorkerName) -> Result<WorkerSpec, FormatError> {
     // These have no harmless default: a record without its command or directory is broken.
     let Value::Object(mut defaults) = value("spec", &WorkerSpec::bare(name.clone()))? else {
-        return Err(FormatError::Broken("`spec` is no JSON object".into()));
+        return Err(FormatError::Broken("`spec` is not a JSON object".into()));
     };
     for key in ["name", "cmd", "cwd", "env", "prompt", "prompt_via"] {
         defaults.remove(key);

@@ -48,7 +48,7 @@ impl Ceiling {
     /// A warning for the user.
     pub fn warning(self) -> Option<&'static str> {
         (self.0 == 0).then_some(
-            "there is no limit of iterations: nothing but a promise, a cancel or the host ends this loop",
+            "there is no limit of iterations: only a promise, a cancel or the agent CLI ends this loop",
         )
     }
 }

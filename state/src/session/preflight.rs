@@ -141,7 +141,7 @@ impl Meta {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         match serde_json::from_slice(bytes) {
             Ok(Value::Object(fields)) => Ok(Self(fields)),
-            Ok(_) => Err("it is no JSON object".to_owned()),
+            Ok(_) => Err("it is not a JSON object".to_owned()),
             Err(e) => Err(format!("it is not valid JSON: {e}")),
         }
     }

@@ -161,7 +161,7 @@ impl Words {
             Name::ArchiveOnBranchChange => std::mem::replace(&mut self.archive_on_branch_change, true),
             Name::CreateBranch => std::mem::replace(&mut self.create_branch, true),
         };
-        if is_second { Err(name.error("it stands there twice")) } else { Ok(()) }
+        if is_second { Err(name.error("given twice")) } else { Ok(()) }
     }
 }
 
@@ -181,5 +181,5 @@ fn white(gap: &str) -> &str {
 fn number<N: std::str::FromStr>(name: Name, value: &str) -> Result<N, String> {
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
     let number = value.parse().ok().filter(|_| is_number);
-    number.ok_or_else(|| name.error(&format!("{} is no whole number", excerpt(value))))
+    number.ok_or_else(|| name.error(&format!("{} is not a whole number", excerpt(value))))
 }

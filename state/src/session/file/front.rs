@@ -127,14 +127,14 @@ fn read_line(
         return Err(error("a key begins at the left edge, and its value stands on the same line".to_owned()));
     }
     let Some(colon) = raw.iter().position(|byte| *byte == b':') else {
-        return Err(error(format!("{} is no `key: value`", excerpt(&String::from_utf8_lossy(trimmed)))));
+        return Err(error(format!("{} is not `key: value`", excerpt(&String::from_utf8_lossy(trimmed)))));
     };
     let (name, rest) = raw.split_at(colon);
     let key = std::str::from_utf8(name).ok().and_then(|name| Key::of(name.trim_ascii_end()));
     *is_unknown = key.is_none();
     let Some(key) = key else { return Ok(None) };
     let rest = std::str::from_utf8(rest.get(1..).unwrap_or_default())
-        .map_err(|_| error(format!("the value of `{}` is no UTF-8", key.name())))?;
+        .map_err(|_| error(format!("the value of `{}` is not valid UTF-8", key.name())))?;
     let value = rest.trim_ascii_start();
     let start = colon + 1 + (rest.len() - value.len());
     let is_spaced = value.len() < rest.len();
@@ -172,7 +172,7 @@ fn double_quoted(value: &str) -> Result<(String, usize), String> {
     let quoted = end.and_then(|end| value.get(..end)).ok_or("the closing quote is missing")?;
     // The escapes are those of JSON; a tab may also stand there as it is.
     let text = serde_json::from_str(&quoted.replace('\t', "\\t"))
-        .map_err(|_| format!("{} is no quoted text (write \\\\ for a backslash)", excerpt(quoted)))?;
+        .map_err(|_| format!("{} is not quoted text (write \\\\ for a backslash)", excerpt(quoted)))?;
     Ok((text, quoted.len()))
 }
 

@@ -13,7 +13,7 @@ pub(super) fn read(front: &Front<'_>) -> Result<SessionLoop, FileError> {
     let mut seen: Vec<&Value> = Vec::new();
     for value in &front.values {
         if seen.iter().any(|earlier| earlier.key == value.key) {
-            return Err(value.error("it stands here a second time"));
+            return Err(value.error("the key appears twice"));
         }
         seen.push(value);
     }
