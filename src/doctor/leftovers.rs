@@ -43,7 +43,7 @@ pub(super) fn files(observed: &Observed) -> Vec<Check> {
     }
     for path in &observed.disk.temporary {
         let message = format!("'{}' is a leftover of an interrupted write", path.display());
-        checks.push(Check::warn("left-overs", message, format!("rm {}", quote_path(path))));
+        checks.push(Check::warn("leftovers", message, format!("rm {}", quote_path(path))));
     }
     for (worker, run, path) in &observed.disk.runs {
         // The directory of a live pane is not a leftover; the pane is reported.
@@ -51,7 +51,7 @@ pub(super) fn files(observed: &Observed) -> Vec<Check> {
             continue;
         }
         let message = format!("'{}' is a leftover of a run without a worker", path.display());
-        checks.push(Check::warn("left-overs", message, "to remove it: swarm daemon restart"));
+        checks.push(Check::warn("leftovers", message, "to remove it: swarm daemon restart"));
     }
     for (worker, path) in &observed.disk.loops {
         if observed.live().any(|(live, _)| live == worker.as_str()) {
@@ -59,7 +59,7 @@ pub(super) fn files(observed: &Observed) -> Vec<Check> {
         }
         let message = format!("'{}' belongs to a loop whose worker has no record", path.display());
         let cure = format!("to remove it: swarm ralph clean {worker}");
-        checks.push(Check::warn("left-overs", message, cure));
+        checks.push(Check::warn("leftovers", message, cure));
     }
     checks
 }

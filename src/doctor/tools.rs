@@ -68,7 +68,7 @@ pub(super) fn server(observed: &Observed, tmux: &Check) -> Check {
         }
         ServerSurvey::Empty { pid } => {
             let message =
-                format!("it was told to exit and cannot (pid {pid}): it holds no pane and does not respond");
+                format!("the tmux server (pid {pid}) received a request to exit and hangs; it has no panes");
             Check::warn(
                 "tmux-server",
                 message,

@@ -307,8 +307,8 @@ fn damaged_files_and_left_overs_are_found_and_stay_as_they_are() {
     );
     found.has("state-files", "fail", "events.jsonl.1' cannot be read");
     found.has("event-log", "warn", "events.jsonl' is damaged: 2 lines cannot be read");
-    assert!(found.has("left-overs", "warn", ".tmp").starts_with("rm "));
-    assert_eq!(found.has("left-overs", "warn", "runs/nobody.4"), "to remove it: swarm daemon restart");
+    assert!(found.has("leftovers", "warn", ".tmp").starts_with("rm "));
+    assert_eq!(found.has("leftovers", "warn", "runs/nobody.4"), "to remove it: swarm daemon restart");
     assert_eq!(tree(&dir), before, "the look changed something");
 }
 
@@ -388,14 +388,14 @@ fn loops_whose_records_were_removed_are_found_and_the_cures_work_as_typed() {
         fs::remove_file(w.swarm_dir().join(format!("workers/{name}.json"))).unwrap();
     }
     let found = look();
-    found.only(&["daemon", "left-overs", "orphans"]);
+    found.only(&["daemon", "leftovers", "orphans"]);
     assert!(!found.checks.iter().any(|c| c["message"].to_string().contains("runs/live")), "it lives");
     let back = found.has("orphans", "warn", "is marked as worker 'live', which has no record");
     assert!(back.contains("as a worker that is not a loop"), "{back}");
     let cures: Vec<String> = ["over", "twice"]
         .map(|name| {
             found.has(
-                "left-overs",
+                "leftovers",
                 "warn",
                 &format!("ralph/{name}' belongs to a loop whose worker has no record"),
             )
@@ -545,13 +545,13 @@ fn the_cures_for_what_a_killed_daemon_left_work_as_printed() {
     ] {
         type_in(&w, &found.has(check, "warn", text));
     }
-    for cure in found.checks.iter().filter(|c| c["check"] == "left-overs") {
+    for cure in found.checks.iter().filter(|c| c["check"] == "leftovers") {
         let path = cure["message"].as_str().unwrap().split('\'').nth(1).unwrap();
         if Path::new(path).exists() {
             type_in(&w, cure["hint"].as_str().unwrap());
         }
     }
-    w.until("all is well", || doctor(&w).checks.iter().all(|c| c["check"] != "left-overs").then_some(()));
+    w.until("all is well", || doctor(&w).checks.iter().all(|c| c["check"] != "leftovers").then_some(()));
     doctor(&w).only(&[]);
 }
 

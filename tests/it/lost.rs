@@ -75,7 +75,9 @@ fn a_server_that_holds_no_pane_and_does_not_exit_is_replaced() {
     // The last processes in its panes may need a moment to be gone.
     let doctor = world.until("doctor finds a server without panes that does not exit", || {
         let ran = world.swarm(&["doctor"]);
-        ran.out.contains(&format!("it was told to exit and cannot (pid {server})")).then_some(ran)
+        ran.out
+            .contains(&format!("the tmux server (pid {server}) received a request to exit and hangs"))
+            .then_some(ran)
     });
     let _ = doctor.says(&format!("kill -9 {server}"));
     check_every_verb(&world);
