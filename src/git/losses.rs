@@ -177,7 +177,7 @@ async fn count_only_there(dir: &Path, is_bare: bool) -> Result<u64> {
     let what = format!("cannot list the commits in '{}'", dir.display());
     let count = async |args: &[&str]| -> Result<u64> {
         let said = ask(dir, &what, &args_in(is_bare, args)).await?.text();
-        said.parse().map_err(|_| Error::system(&what, format_args!("git said {said:?}")))
+        said.parse().map_err(|_| Error::system(&what, format_args!("git printed {said:?}")))
     };
     // The pattern makes git use the one name literally.
     let branches = ["rev-list", "--count", "--branches", "--glob=refs/stas[h]", "--not", "--remotes"];

@@ -116,7 +116,7 @@ fn loop_outside_of_git_is_warned_about_at_the_start() {
 #[test]
 fn loop_of_a_known_agent_without_permissions_is_warned_about() {
     let mut d = Desk::new();
-    let warning = "warning: claude may need permissions that nobody gives while you are away; see its options \
+    let warning = "warning: claude may ask for permissions while you are away, and then wait; see its options \
         --dangerously-skip-permissions, --permission-mode, --allowedTools";
     let claude = d.agent_called("claude", &[DONE]);
     let warned = |d: &Desk, options: &[&str]| {

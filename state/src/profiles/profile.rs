@@ -271,7 +271,7 @@ impl Profile {
         self.session_flag.is_some() && !cmd.iter().any(chooses)
     }
 
-    /// Whether the agent may stop for a permission that nobody gives, as far as the arguments show.
+    /// Whether the agent may wait for a permission, as far as the arguments show.
     pub fn lacks_permissions(&self, cmd: &[String]) -> bool {
         let is = |arg: &str, flag: &str| {
             let rest = arg.strip_prefix(flag);

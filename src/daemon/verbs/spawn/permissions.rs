@@ -1,4 +1,4 @@
-//! Warns about a loop whose agent may stop for a permission that nobody gives.
+//! Warns about a loop whose agent may stop to ask for a permission while no person is there.
 //!
 //! The profile names the options and the files by which a user decides about permissions. Without a profile, or in
 //! doubt, there is no warning.
@@ -39,8 +39,8 @@ pub(super) fn warning(spec: &WorkerSpec) -> Option<String> {
     let flags = &profile.permission_flags;
     let flags = flags.get(..MAX_SUGGESTED_FLAGS).unwrap_or(flags).join(", ");
     Some(format!(
-        "{} may need permissions that nobody gives while you are away; see its options {flags} (in a container or a VM, \
-         it can work without asking)",
+        "{} may ask for permissions while you are away, and then wait; see its options {flags} (in a container or a \
+         VM, it can work without asking)",
         profile.name
     ))
 }
