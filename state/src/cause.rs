@@ -208,9 +208,9 @@ impl Cause {
                 format!("next try {retry_seconds}s after a failure{why}")
             }
             Self::Held { since, .. } => {
-                format!("held by you since {}: swarm starts and ends nothing here", clock_time(since))
+                format!("held by you since {}: swarm starts and ends no run", clock_time(since))
             }
-            Self::Ending { why } => format!("ending: {}", why.phrase()),
+            Self::Ending { why } => format!("ending: {}", why.iteration_exit().phrase()),
             Self::Checking { check, more: 0 } => format!("checking: {check}"),
             Self::Checking { check, more } => format!("checking: {check} and {more} more"),
             Self::DiskFull { error } => format!("waits for the disk: {error}"),
@@ -218,7 +218,9 @@ impl Cause {
                 format!("waits until the memory pressure has fallen: {percent} % (limit {limit} %)")
             }
             Self::Unsaved { error } => format!("its state cannot be saved: {error}"),
-            Self::EarlierSwarm { status } => format!("belongs to an earlier swarm, which said: {status}"),
+            Self::EarlierSwarm { status } => {
+                format!("belongs to an earlier swarm; its last recorded status: {status}")
+            }
         }
     }
 }
@@ -304,8 +306,8 @@ mod tests {
                 Cause::Restart { text: "exit status 1, next run at 08:05:00".into() },
                 "exit status 1, next run at 08:05:00",
             ),
-            (held(), "held by you since 14:02: swarm starts and ends nothing here"),
-            (Cause::Ending { why: Why::TurnOver }, "ending: turn over"),
+            (held(), "held by you since 14:02: swarm starts and ends no run"),
+            (Cause::Ending { why: Why::TurnOver }, "ending: its turn ended"),
             (Cause::Checking { check: "make test".into(), more: 0 }, "checking: make test"),
             (Cause::Checking { check: "make test".into(), more: 2 }, "checking: make test and 2 more"),
             (Cause::DiskFull { error: "no space left".into() }, "waits for the disk: no space left"),
@@ -316,7 +318,7 @@ mod tests {
             (Cause::Unsaved { error: "no space left".into() }, "its state cannot be saved: no space left"),
             (
                 Cause::EarlierSwarm { status: "running".into() },
-                "belongs to an earlier swarm, which said: running",
+                "belongs to an earlier swarm; its last recorded status: running",
             ),
         ]
     }
@@ -344,7 +346,7 @@ mod tests {
                 "3 of 5 failures: exit status 1",
                 "exit status 1, next run at 08:05:00",
                 "held by you since 14:02",
-                "ending: turn over",
+                "ending: its turn ended",
                 "checking: make test",
                 "checking: make test and 2 more",
                 "disk full",

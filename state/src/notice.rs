@@ -130,7 +130,7 @@ pub enum Entry {
     Paused { by: PauseBy },
     /// A loop was resumed.
     Resumed,
-    /// A person holds the worker: swarm starts and ends nothing there.
+    /// A person holds the worker: swarm starts and ends no run of it.
     Held { by: HoldBy },
     /// The hold has ended.
     Released,

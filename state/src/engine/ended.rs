@@ -15,20 +15,7 @@ pub struct Ended {
 }
 
 pub(super) fn kind(why: Option<Why>, exit: Exit) -> IterationExit {
-    match why {
-        Some(Why::Inactivity) => IterationExit::Inactivity,
-        Some(Why::Silent) => IterationExit::Silent,
-        Some(Why::Undelivered) => IterationExit::Undelivered,
-        Some(Why::Unanswered) => IterationExit::Unanswered,
-        Some(Why::Timeout) => IterationExit::Timeout,
-        Some(Why::OutOfTime) => IterationExit::OutOfTime,
-        Some(Why::ApiError) => IterationExit::ApiError,
-        Some(Why::ContextSpent) => IterationExit::ContextSpent,
-        Some(Why::TurnOver) => IterationExit::TurnOver,
-        Some(Why::Done) => IterationExit::Done,
-        Some(Why::Kill) => IterationExit::Killed,
-        None => IterationExit::Exit(exit),
-    }
+    why.map_or(IterationExit::Exit(exit), Why::iteration_exit)
 }
 
 /// The kind of end once the output was read: a success whose screen shows a failed last request is an API error.

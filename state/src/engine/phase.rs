@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Watch;
 use crate::model::Exit;
-use crate::notice::StopReason;
+use crate::notice::{IterationExit, StopReason};
 
 /// Why swarm is ending a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,19 +38,20 @@ pub enum Why {
 }
 
 impl Why {
-    /// The text after "ending: ".
-    pub(crate) fn phrase(self) -> &'static str {
+    /// The end of an iteration whose run swarm ended for this reason.
+    pub(crate) fn iteration_exit(self) -> IterationExit {
         match self {
-            Self::Inactivity | Self::Silent => "inactivity",
-            Self::Undelivered => "its prompt was not delivered",
-            Self::Unanswered => "its question was not answered",
-            Self::Done => "done pattern matched",
-            Self::TurnOver => "turn over",
-            Self::Timeout => "the iteration is out of time",
-            Self::OutOfTime => "the loop is out of time",
-            Self::ApiError => "its API failed it",
-            Self::ContextSpent => "its context is full",
-            Self::Kill => "killed",
+            Self::Inactivity => IterationExit::Inactivity,
+            Self::Silent => IterationExit::Silent,
+            Self::Undelivered => IterationExit::Undelivered,
+            Self::Unanswered => IterationExit::Unanswered,
+            Self::Done => IterationExit::Done,
+            Self::TurnOver => IterationExit::TurnOver,
+            Self::Timeout => IterationExit::Timeout,
+            Self::OutOfTime => IterationExit::OutOfTime,
+            Self::ApiError => IterationExit::ApiError,
+            Self::ContextSpent => IterationExit::ContextSpent,
+            Self::Kill => IterationExit::Killed,
         }
     }
 }

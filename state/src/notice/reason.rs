@@ -197,10 +197,8 @@ pub enum HoldBy {
 impl HoldBy {
     pub(crate) fn follow_text(self) -> &'static str {
         match self {
-            Self::Typing => {
-                "held by you, because you type: swarm starts and ends nothing until you have left"
-            }
-            Self::Command => "held by you: swarm starts and ends nothing until you release it",
+            Self::Typing => "held by you, because you type: swarm starts and ends no run until you detach",
+            Self::Command => "held by you: swarm starts and ends no run until you release it",
         }
     }
 }

@@ -55,12 +55,12 @@ fn the_documents_sentences() {
     check(&Entry::Resumed, "[ralph] agent: resumed", &["[RESUME]"]);
     check(
         &Entry::Held { by: HoldBy::Typing },
-        "[ralph] agent: held by you, because you type: swarm starts and ends nothing until you have left",
+        "[ralph] agent: held by you, because you type: swarm starts and ends no run until you detach",
         &["[HOLD]"],
     );
     check(
         &Entry::Held { by: HoldBy::Command },
-        "[ralph] agent: held by you: swarm starts and ends nothing until you release it",
+        "[ralph] agent: held by you: swarm starts and ends no run until you release it",
         &["[HOLD]"],
     );
     check(&Entry::Released, "[ralph] agent: released", &["[RELEASE]"]);

@@ -18,7 +18,7 @@ fn hook(signal: HookSignal) -> Event {
 }
 
 fn by_typing() -> &'static str {
-    "persist; \"held by you, because you type: swarm starts and ends nothing until you have left\" => running"
+    "persist; \"held by you, because you type: swarm starts and ends no run until you detach\" => running"
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_run_that_ends_by_itself_is_judged_and_the_next_one_waits_for_the_release() 
             (900, Event::Tick),
         ],
         &[
-            "persist; \"held by you: swarm starts and ends nothing until you release it\" => running",
+            "persist; \"held by you: swarm starts and ends no run until you release it\" => running",
             "persist; judge 1 => judging(0)",
             "persist; \"iteration 1 completed (exit: 0, duration: 20s)\" => backoff(0s)",
             "=> backoff(0s)",

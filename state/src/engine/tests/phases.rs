@@ -536,7 +536,7 @@ fn the_words_for_every_phase() {
         ("starting", Status::Starting, LoopStatus::Running, None),
         ("prompting", Status::Starting, LoopStatus::Running, None),
         ("running", Status::Running, LoopStatus::Running, None),
-        ("ending", Status::Running, LoopStatus::Running, Some("ending: its context is full")),
+        ("ending", Status::Running, LoopStatus::Running, Some("ending: its context was full")),
         (
             "backing off",
             Status::Retrying,
