@@ -78,13 +78,13 @@ Supervise coding agents in tmux, and rerun them until your checks pass.
 
 Workers (one agent in one tmux window each):
   spawn        Start an agent; with --ralph, run it in a loop
-  ls           List workers                  status         Show its state
-  peek         Print a worker's screen       logs           Print its output
+  ls           List workers                  status         Show worker state
+  peek         Print a worker's screen       logs           Print worker output
   send         Type text into a worker       answer         Answer an agent
-  interrupt    Press Ctrl-C in it            eof            Press Ctrl-D in it
-  hold         Stop swarm's actions          release        End a hold
+  interrupt    Send Ctrl-C to a worker       eof            Send end-of-input
+  hold         Suspend swarm for a worker    release        End a hold
   ui           Show all, full screen         events         Follow events
-  attach       Open a worker's window        allow          Let it reach a host
+  attach       Open a worker's window        allow          Allow a network host
   wait         Wait for a state              quota          Show usage limits
   kill         Stop workers                  respawn        Restart a worker
   clean        Delete finished workers and their files

@@ -4,14 +4,14 @@ use clap::Args;
 use swarm_state::model::WorkerName;
 
 pub(super) const HOLD_LONG: &str = "\
-Leave workers to yourself until swarm release: swarm types nothing there, starts no iteration and ends none. Only a \
-start that is already under way goes on, also during the checks before the first iteration.
+Keep swarm away from workers until swarm release. swarm types nothing into a held worker, and starts and ends no \
+iteration. A start that has already begun completes, including the checks before the first iteration.
 
 Typing into a worker in swarm attach holds it too, until 30 seconds after you detach. Watching it and swarm send do not \
-hold it. While a worker is held, no limit of its loop counts the time: not the iteration timeout, the time of the loop, \
-inactivity or an open question. If a turn ends meanwhile, its iteration ends at the release, unless the agent works \
-again by then. If the agent exits by itself, its run is checked as usual, and the next one starts after the release. A \
-loop inside an agent's own session (swarm session) goes on.
+hold it. The iteration timeout, --max-time, --inactivity-timeout and --question-timeout do not count this time. If a \
+turn ends meanwhile, its iteration ends at the release, unless the agent works again by then. If the agent exits by \
+itself, its run is checked as usual, and the next one starts after the release. A loop inside an agent's own session \
+(swarm session) goes on.
 
 The hold survives a restart of the daemon. swarm kill and swarm respawn end it. If no agent runs, swarm ralph resume \
 ends it too. A worker cannot hold or release itself.";

@@ -45,11 +45,16 @@ swarm watches the files that decide whether the work is done, so that an agent c
   - files named with --protect
   - the task file
 
-While a watched file is changed, no iteration counts as done; restore the file or run `swarm ralph approve NAME`. The loop continues meanwhile. Not watched, unless git tracks them or --protect names them without a wildcard: caches of \
-test runners and compiled files (__pycache__), files that git ignored before the loop, and files that the checks \
-write by themselves. `swarm why NAME` lists the watched files and, without --protect-tests, changed test files. \
-swarm-promises(7) names what swarm does not watch; name it with --protect. swarm-config(5) describes how to add a \
-test runner.
+While a watched file is changed, no iteration counts as done; restore the file or run `swarm ralph approve NAME`. \
+The loop continues meanwhile. `swarm why NAME` lists the watched files and, without --protect-tests, changed test \
+files. swarm-config(5) describes how to add a test runner.
+
+swarm does not watch these files, unless git tracks them or --protect names them without a wildcard:
+  - caches of test runners and compiled files (__pycache__)
+  - files that git ignored before the loop
+  - files that the checks write by themselves
+
+swarm-promises(7) names other files that swarm does not watch; name them with --protect.
 
 Changed tests:
 If existing test files changed, and the check failed because of tests before the loop, swarm also runs it in a fresh \

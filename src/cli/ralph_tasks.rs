@@ -100,7 +100,7 @@ pub struct TaskReviewArgs {
     /// Check the list for a loop without reviews
     #[arg(long)]
     pub skip_review: bool,
-    /// Most reviews of a story
+    /// Maximum reviews of a story
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole(1..=u32::MAX))]
     pub review_cap: u32,
 }

@@ -36,8 +36,8 @@ terminal queues it; the command then prints a warning and exits with 0.
 swarm does not send control characters and escape sequences, and warns about them. Line ends and tabs are sent; with \
 --keys, tabs are not.
 
-Put options before the text. Everything from the first word of the text on is sent literally. --help after NAME is \
-text too.";
+Put options before the text. The text begins with the first word after NAME that is not an option, or with --help. \
+Everything from there on is sent literally.";
 
 pub(super) const KILL_LONG: &str = "\
 Stop workers and all their processes.

@@ -59,7 +59,7 @@ crate::word_table!(
 pub struct ReviewOptions {
     /// Implement iterations set `passes` themselves, and no story is reviewed.
     pub skip_review: bool,
-    /// The most reviews of a story; at least 1.
+    /// The maximum number of reviews of a story; at least 1.
     pub review_cap: u64,
 }
 

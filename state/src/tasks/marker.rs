@@ -27,7 +27,7 @@ pub struct RalphMarker {
     /// No story is reviewed.
     #[serde(rename = "skipReview")]
     pub skip_review: bool,
-    /// The most reviews of a story.
+    /// The maximum number of reviews of a story.
     #[serde(rename = "reviewCap")]
     pub review_cap: u64,
     /// The kind of work of the iteration; `None` from a program that does not write it.
