@@ -19,9 +19,9 @@
 //! # Invariants
 //!
 //! * Agents are children of the tmux server, never of the daemon.
-//! * Three writers share SWARM_DIR, each with its own files: the daemon (workers, loops, logs), session hooks and
-//!   `swarm session` (sessions, hooks), and the wrapper in a pane (runs). In the daemon, only the supervisor changes
-//!   the state of workers. It waits for nothing but its inbox.
+//! * Four writers share SWARM_DIR, each with its own files: the daemon (workers, loops, logs), session hooks and
+//!   `swarm session` (sessions, hooks), the wrapper in a pane (runs), and the client (answers of hosts, Slurm jobs).
+//!   In the daemon, only the supervisor changes the state of workers, and it waits only for its inbox.
 //! * Nothing is started before it is written down.
 //! * An unknown exit is never a success. A tmux that does not answer never means that an agent is dead.
 //! * Only [`out`] and [`ui`] print. Only [`tmux`], [`git`], [`checks`], [`sandbox`], [`wrapper`], [`demo`], [`ui`],

@@ -1,4 +1,4 @@
-//! The supervisor: the only owner and the only writer of all state.
+//! Owns the state of all workers and loops, and is the only one that changes it.
 //!
 //! It receives an input, steps that worker's engine, saves if the engine requires it, answers, passes effects to the
 //! worker's driver, and sleeps until the earliest deadline. It has no mutex around its state and waits for nothing
