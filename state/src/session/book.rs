@@ -24,47 +24,47 @@ pub struct Book {
     pub project_dir: Option<PathBuf>,
     /// Tool calls since the loop began, as far as they were counted.
     pub tool_calls: u64,
-    /// Some could not be counted, so there may have been any number.
+    /// Some calls could not be counted, so the number may be higher.
     pub has_gap: bool,
     /// How far the transcript was read.
     pub mark: Option<Mark>,
     /// The last stop that was decided.
     pub last_stop: Option<LastStop>,
-    /// Stops in a row that were blocked, as the host counts them.
+    /// Stops in a row that were blocked, as the CLI counts them.
     pub blocks_in_a_row: u32,
     /// Stops in a row without a change in the tree.
     pub without_diff: u32,
-    /// How the tree looked at the last stop, or at the start.
+    /// The state of the tree at the last stop, or at the start.
     pub tree: Option<String>,
-    /// The agent's words between the last two stops, if they were short enough for an error message.
+    /// The agent's text between the last two stops, if it was short enough for an error message.
     pub last_words: Option<String>,
-    /// The last stop was an API error, by the transcript.
+    /// The transcript marked the last stop as an API error.
     pub last_was_error: bool,
     /// The messages that wait in the CLI's queue.
     pub queue: Queue,
     /// The options from the start of a do-it loop that have no place in its state file.
     pub do_it: DoItOptions,
-    /// Which command it came from, for when its state file is gone.
+    /// The command that started it, needed once the state file is gone.
     pub kind: Option<SessionKind>,
-    /// The turn in which its last stop was.
+    /// The turn of its last stop.
     pub iteration: Option<u32>,
     /// Its number of turns; 0 for no limit.
     pub max_iterations: Option<u32>,
-    /// How the loop ended last; `None` while it runs.
+    /// The status with which the loop ended; `None` while it runs.
     pub status: Option<SessionStatus>,
     /// Why, in a sentence.
     pub why: Option<String>,
 }
 
-/// Options of a do-it loop. Its state file has exactly the documented keys, so they stand here.
+/// Options of a do-it loop. Its state file has only the documented keys, so the book has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DoItOptions {
     /// Stops in a row without a change in the tree that pause it; 0 for no such limit.
     pub no_diff_limit: u32,
-    /// Progress and changes go to the archive when the branch is another than at the last run.
+    /// Archive progress and changes if the branch differs from that of the last run.
     pub archive_on_branch_change: bool,
-    /// The contract's file, when it is not the built-in one.
+    /// The contract's file, if not the built-in one.
     pub contract: Option<PathBuf>,
 }
 
@@ -86,7 +86,7 @@ pub struct Mark {
 pub struct StopKey {
     /// The turn, as the CLI names it.
     pub turn: Option<String>,
-    /// Whether the turn was already kept going by a hook.
+    /// Whether a hook has already continued this turn.
     pub stop_hook_active: Option<bool>,
     /// A digest of the agent's last message.
     pub words: Option<String>,
@@ -103,13 +103,13 @@ impl StopKey {
 /// The answer to the last stop, so that a repeated report of the same stop gets the same answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastStop {
-    /// Which stop.
+    /// The stop.
     pub key: StopKey,
     /// When it was decided.
     pub at: DateTime<Utc>,
     /// The decision.
     pub decision: Decision,
-    /// The promise that was found in the agent's words.
+    /// The promise in the agent's text.
     pub found: PromiseFound,
     /// The message that the person received.
     #[serde(default)]
@@ -117,8 +117,8 @@ pub struct LastStop {
 }
 
 impl LastStop {
-    /// Whether a hook that was called at `called` for a stop with this key was called for the same stop. The host waits
-    /// for all hooks of a stop, so the next stop comes after this decision.
+    /// Whether a hook that was called at `called` with this key reports the same stop. The CLI waits for all hooks of a
+    /// stop, so the next stop comes after this decision.
     pub fn was_answered_for(&self, key: &StopKey, called: Option<DateTime<Utc>>) -> bool {
         self.key == *key && called.is_some_and(|called| called <= self.at)
     }
@@ -134,7 +134,7 @@ pub enum Decision {
     Allow,
 }
 
-/// The result of the search for a promise in the agent's words.
+/// The result of the search for a promise in the agent's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PromiseFound {
@@ -148,9 +148,9 @@ pub enum PromiseFound {
     Pause,
     /// No promise.
     Missing,
-    /// An error of the API instead of words.
+    /// An API error instead of text.
     Error,
-    /// Nobody looked: the words could not be read, or the stop is none of an agent that is done.
+    /// Not searched: unreadable text, a running background task, a cancel or a resume.
     Unread,
 }
 
@@ -179,14 +179,14 @@ pub struct LogLine {
     pub promise: PromiseFound,
     /// The decision.
     pub decision: Decision,
-    /// How the loop stands; `None` when it goes on.
+    /// The status of the loop; `None` if it continues.
     pub status: Option<SessionStatus>,
     /// Why, in a sentence.
     pub why: String,
 }
 
 impl Book {
-    /// The book with what is shown of a loop whose state file is gone.
+    /// Copies the values that are shown once the state file is gone.
     pub fn of(self, state: &SessionLoop) -> Self {
         Self {
             kind: Some(state.kind),
@@ -201,7 +201,7 @@ impl Book {
         serde_json::from_slice(bytes).unwrap_or_else(|_| Self::sound(bytes).unwrap_or_default())
     }
 
-    /// The values that can be read, each by itself.
+    /// Reads each field by itself, and skips invalid ones.
     fn sound(bytes: &[u8]) -> Option<Self> {
         let Ok(Value::Object(fields)) = serde_json::from_slice(bytes) else { return None };
         let is_sound =
@@ -213,7 +213,7 @@ impl Book {
 
     /// The file's bytes.
     pub fn render(&self) -> Vec<u8> {
-        // A path that is no UTF-8 has no JSON form. The loop is then found by its directory alone.
+        // JSON cannot hold a path that is not UTF-8. The loop is then found by its directory alone.
         let without_paths = || Self {
             state_file: None,
             project_dir: None,
@@ -230,13 +230,13 @@ impl Book {
 }
 
 impl LogLine {
-    /// The line of an event at which nobody looked for a promise and the agent may stop.
+    /// The line of an event without a search for a promise; the agent may stop.
     pub fn unread(time: DateTime<Utc>, iteration: u32, why: impl Into<String>) -> Self {
         let (promise, decision) = (PromiseFound::Unread, Decision::Allow);
         Self { time, iteration, promise, decision, status: None, why: why.into() }
     }
 
-    /// Reads a line; `None` for one that is torn or from elsewhere.
+    /// Reads a line; `None` if it is incomplete or not a log line.
     pub fn parse(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()
     }

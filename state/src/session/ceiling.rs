@@ -31,7 +31,7 @@ impl Ceiling {
                 "{text} is not a number of iterations: 1 to {MAX_CEILING}, or 0 for no limit"
             ));
         }
-        // Digits alone that are no `u32` are too many.
+        // Only a number above the range of `u32` fails here.
         text.parse().map_err(|_| too_high(text)).and_then(Self::new)
     }
 

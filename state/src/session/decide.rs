@@ -1,8 +1,8 @@
 //! Decides on a stop: the agent continues, or its turn may end.
 //!
-//! One function, [`decide()`], pure and total. Whatever could not be found out lets the stop happen and keeps the loop.
+//! One function, [`decide()`], pure and total. If a fact is unknown, the stop happens and the loop stays.
 //! Used by `swarm hook stop`, and by `swarm session` for [`cancel`] and [`resume`].
-//! Deliberately absent: how any of it is found out, and the texts ([`crate::session::texts`]).
+//! Deliberately absent: collecting the facts, and the texts ([`crate::session::texts`]).
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -53,7 +53,7 @@ pub fn decide(state: &SessionLoop, book: &Book, stop: &Stop) -> StopOutcome {
     case.judged(said)
 }
 
-/// Ends a loop by a person's order.
+/// Ends a loop for a person.
 pub fn cancel(state: &SessionLoop, book: &Book, now: DateTime<Utc>) -> StopOutcome {
     let why = "cancelled by hand";
     let status = Some(SessionStatus::Cancelled);
@@ -66,8 +66,8 @@ pub fn cancel(state: &SessionLoop, book: &Book, now: DateTime<Utc>) -> StopOutco
     }
 }
 
-/// Lets a loop that was kept go on, in the same turn. What the agent said while it was paused is no promise of this
-/// loop, so the caller moves [`Book::mark`] to the end of the transcript where it knows one.
+/// Continues a paused loop in the same turn. A promise that the agent printed during the pause does not count, so the
+/// caller moves [`Book::mark`] to the end of the transcript, if it knows the transcript.
 pub fn resume(state: &SessionLoop, book: &Book, session: &SessionId, now: DateTime<Utc>) -> StopOutcome {
     let state = SessionLoop { active: true, owner: Owner::Session(session.clone()), ..state.clone() };
     let book = Book {
@@ -89,21 +89,21 @@ pub fn resume(state: &SessionLoop, book: &Book, session: &SessionId, now: DateTi
     }
 }
 
-/// A stop that is none of this loop's, or that a paused loop does not hold.
+/// The outcome of a stop that belongs to another loop, or to a paused one.
 fn untouched(book: &Book, status: Option<SessionStatus>) -> StopOutcome {
     StopOutcome { book: book.clone(), status, ..StopOutcome::default() }
 }
 
-/// Whether a stop looks like the one that was decided last, reported by a second hook. It can also be the next stop,
-/// with the same last message and a transcript that is late.
+/// Whether a second hook probably reports the stop that was decided last. It can also be the next stop, with the same
+/// last message and a transcript that is late.
 fn is_same(last: &LastStop, stop: &Stop) -> bool {
     let since = stop.now.signed_duration_since(last.at);
     let nothing_since = stop.is_news.map_or(since.abs() <= SAME_STOP_WINDOW, |is_news| !is_news);
     last.key == stop.key && nothing_since
 }
 
-/// The answer that was given already, without the task: the agent has it from the hook that answered first. It is a
-/// block again, since a stop that is not the same one must not be lost.
+/// Repeats the last answer without the task, which the agent has from the first hook. A block stays a block, because
+/// this may be the next stop.
 fn repeated(book: &Book, last: &LastStop) -> StopOutcome {
     let answer = match last.decision {
         Decision::Block => StopAnswer::Block(ANSWERED_TWICE.to_owned()),
@@ -112,7 +112,7 @@ fn repeated(book: &Book, last: &LastStop) -> StopOutcome {
     StopOutcome { answer, ..untouched(book, book.status) }
 }
 
-/// A stop that is to be judged.
+/// A stop to decide on.
 struct Case<'a> {
     state: &'a SessionLoop,
     before: &'a Book,
@@ -120,7 +120,7 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// The order of the questions.
+    /// The first condition that holds decides.
     fn judged(&self, said: &str) -> StopOutcome {
         let book = self.counted(said);
         let found = self.found(said, &book);
@@ -132,7 +132,7 @@ impl Case<'_> {
             PromiseFound::Pause => return self.paused_by_promise(book),
             PromiseFound::Rejected | PromiseFound::Missing | PromiseFound::Error | PromiseFound::Unread => {}
         }
-        // Without a change since the last stop, the messages are those that it made way for.
+        // Without a change since the last stop, that stop was allowed for the same messages.
         let has_queue = !book.queue.is_empty() && !self.stop.queue.is_empty();
         if has_queue && book.queue.has_cancel() {
             return self.cancelled(book, found);
@@ -156,7 +156,7 @@ impl Case<'_> {
         self.blocked(book, found)
     }
 
-    /// The book with what this stop adds to it.
+    /// The book after this stop is counted.
     fn counted(&self, said: &str) -> Book {
         let stop = self.stop;
         let has_worked = stop.tool_calls.is_some_and(|calls| calls > 0) || stop.is_cut;
@@ -168,7 +168,7 @@ impl Case<'_> {
         let without_diff = match (&before.tree, &stop.tree) {
             (Some(before_it), Some(now)) if before_it == now => before.without_diff.saturating_add(1),
             (Some(_), Some(_)) => 0,
-            // A tree that could not be read neither adds to a row nor ends it.
+            // An unreadable tree leaves the count as it is.
             (None, _) | (_, None) => before.without_diff,
         };
         Book {
@@ -230,7 +230,7 @@ impl Case<'_> {
         }
     }
 
-    /// A do-it loop's limit stands in the book, unless its file says one.
+    /// A do-it loop's limit is in the book, unless its state file has one.
     fn no_diff_limit(&self) -> u32 {
         match (self.state.kind, self.state.no_diff_limit) {
             (SessionKind::DoIt, 0) => self.before.do_it.no_diff_limit,
@@ -239,7 +239,7 @@ impl Case<'_> {
     }
 }
 
-/// Why a turn is not the last one.
+/// Why the loop is not complete.
 fn reason(found: PromiseFound) -> &'static str {
     match found {
         PromiseFound::Rejected => "the promise was given without work",
@@ -257,7 +257,7 @@ fn is_short(said: &str) -> bool {
     !said.trim().is_empty() && said.len() <= MAX_ERROR_BYTES
 }
 
-/// Whether a text is the CLI's own word about a request that failed.
+/// Whether a text is the CLI's message about a failed request.
 fn is_error(said: &str, now: DateTime<Utc>) -> bool {
     let is_marked = said.trim_start().starts_with("API Error");
     is_marked || Outage::of_output(said, &outage::common(), now.fixed_offset()).is_some()

@@ -1,9 +1,8 @@
 //! The state file of a session loop: front matter and a body.
 //!
-//! People write and edit such files, so a file is kept as it was read: a rewrite touches the values that changed and
-//! nothing else, unknown keys stay where they are, and the body is kept as bytes. Front matter that cannot be
-//! understood is an error with its line, never a guess. Used by `swarm hook` and `swarm session`. Deliberately absent:
-//! where the file lies and how it is written.
+//! People write and edit such files, so a rewrite changes only the values that differ; unknown keys stay in place, and
+//! the body is kept as bytes. Invalid front matter is an error with its line, never a guess. Used by `swarm hook` and
+//! `swarm session`. Deliberately absent: the file's path, and writing it.
 
 mod front;
 mod keys;
@@ -18,9 +17,9 @@ use keys::Key;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFile {
     state: SessionLoop,
-    /// The state that its lines hold, without a body.
+    /// The state in its lines, without a body.
     read: SessionLoop,
-    /// The line that opens the front matter, as bytes with its end. So are all lines here.
+    /// The line that opens the front matter. All lines here are bytes with their line ends.
     open: Vec<u8>,
     lines: Vec<Line>,
     close: Vec<u8>,
@@ -35,7 +34,7 @@ impl SessionFile {
         Self { state, read, open: b"---\n".to_vec(), lines, close: b"---\n".to_vec() }
     }
 
-    /// Reads a file; fails when its front matter cannot be understood.
+    /// Reads a file; fails if its front matter is invalid.
     pub fn parse(bytes: &[u8]) -> Result<Self, FileError> {
         let front = front::split(bytes)?;
         let read = values::read(&front)?;
@@ -49,7 +48,7 @@ impl SessionFile {
         &self.state
     }
 
-    /// Lets it say something else; [`Self::render`] then changes only what differs.
+    /// Replaces the state; [`Self::render`] then changes only the values that differ.
     pub fn set(&mut self, state: SessionLoop) {
         self.state = state;
     }

@@ -1,8 +1,8 @@
 //! Checks whether a project is ready for a do-it loop, and collects its values.
 //!
-//! The checks are those of the document's first two steps. All of them run, so that the user sees everything that is
-//! missing and how to fix it. `swarm session start --do-it` starts a loop only if all of them pass. Deliberately
-//! absent: reading the project and running git; the caller passes the results.
+//! The checks are those of the document's first two steps. All of them run, so that the user sees all missing items and
+//! their fixes. `swarm session start --do-it` starts a loop only if all of them pass. Deliberately absent: reading the
+//! project and running git; the caller passes the results.
 
 use serde_json::{Map, Value};
 
@@ -15,7 +15,7 @@ const META: &str = ".do-it/specs/_meta.json";
 /// The facts about a project.
 #[derive(Clone, Copy, Debug)]
 pub struct Project<'a> {
-    /// `.do-it/specs/_meta.json`, when there is one.
+    /// `.do-it/specs/_meta.json`, if it exists.
     pub meta: Option<&'a [u8]>,
     /// The other files in `.do-it/specs/`.
     pub specs: &'a [Doc],
@@ -23,7 +23,7 @@ pub struct Project<'a> {
     pub changes: &'a [Change],
     /// The branch of `_meta.json`, see [`ProjectType::branch_of`].
     pub branch: Branch,
-    /// The user approved that a missing branch is made.
+    /// The user allowed swarm to create a missing branch.
     pub may_create_branch: bool,
     /// The requested limit of turns.
     pub ceiling: Option<Ceiling>,
@@ -32,7 +32,7 @@ pub struct Project<'a> {
 /// A file of a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Doc {
-    /// Its path, as the user knows it.
+    /// Its path, as it is shown to the user.
     pub path: String,
     /// Its contents.
     pub text: String,
@@ -76,16 +76,16 @@ pub struct Ready {
     pub project_type: ProjectType,
     /// `branch_name`; empty for a project without one.
     pub branch_name: String,
-    /// The branch has to be made first.
+    /// The branch has to be created first.
     pub create_branch: bool,
-    /// The ceiling: as asked for, else the project's own, else [`crate::session::DEFAULT_CEILING`].
+    /// The requested ceiling, else the project's own, else [`crate::session::DEFAULT_CEILING`].
     pub ceiling: Ceiling,
 }
 
-/// One thing that is missing.
+/// A missing item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// What.
+    /// The item.
     pub what: String,
     /// How to fix it.
     pub fix: String,
@@ -94,14 +94,14 @@ pub struct Missing {
 crate::word_table!(pub ProjectType, word, of, [(Software, "software"), (Generic, "generic")]);
 
 impl ProjectType {
-    /// The branch that `_meta.json` names for a software project, for the caller to look up; `None` when there is none.
+    /// The branch in the `_meta.json` of a software project, for the caller to look up.
     pub fn branch_of(meta: &[u8]) -> Option<String> {
         let meta = Meta::parse(meta).ok()?;
         meta.branch().filter(|_| meta.kind() == Some(Self::Software)).map(ToOwned::to_owned)
     }
 }
 
-/// Checks a project; the error is all that is missing.
+/// Checks a project; the error lists all missing items.
 pub fn preflight(project: &Project<'_>) -> Result<Ready, Vec<Missing>> {
     let mut missing = Vec::new();
     let meta = Meta::read(project.meta).map_err(|what| missing.push(what)).ok();
@@ -153,7 +153,7 @@ impl Meta {
             Missing::new(format!("{META} is missing"), fix)
         })?;
         Self::parse(bytes).map_err(|e| {
-            Missing::new(format!("{META} cannot be read: {e}"), format!("mend it; its form is {form}"))
+            Missing::new(format!("{META} cannot be read: {e}"), format!("fix it; its form is {form}"))
         })
     }
 
@@ -165,13 +165,13 @@ impl Meta {
         self.text("project_type").and_then(ProjectType::of)
     }
 
-    /// The branch, unless no branch can be called that.
+    /// The branch, if git accepts the name.
     fn branch(&self) -> Option<&str> {
         let is_bad = |c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c);
         self.text("branch_name").filter(|name| !name.starts_with('-') && !name.contains(is_bad))
     }
 
-    /// Takes over what it says, and notes what it should say.
+    /// Copies its values to `ready`, and adds those that it lacks to `missing`.
     fn fill(&self, ready: &mut Ready, project: &Project<'_>, missing: &mut Vec<Missing>) {
         match self.text("project_name") {
             Some(name) => name.clone_into(&mut ready.project_name),
@@ -188,7 +188,7 @@ impl Meta {
         if self.kind() == Some(ProjectType::Software) {
             self.fill_branch(ready, project, missing);
         }
-        // A number that was given at the start is the one that counts.
+        // A number given at the start overrides the project's default.
         if project.ceiling.is_none() {
             match self.ceiling() {
                 Ok(ceiling) => ready.ceiling = ceiling,
@@ -232,7 +232,7 @@ impl Meta {
     }
 }
 
-/// An open change, or specs from which the first iteration makes some.
+/// Requires an open change, or specs from which the first iteration makes one.
 fn has_work(project: &Project<'_>, missing: &mut Vec<Missing>) {
     let has_change = project.changes.iter().any(Change::is_open);
     let has_specs = project.specs.iter().any(|doc| !doc.text.trim().is_empty());
@@ -244,7 +244,7 @@ fn has_work(project: &Project<'_>, missing: &mut Vec<Missing>) {
     }
 }
 
-/// The questions that hold up what is worked on: the open changes, or the specs when changes are still to be made.
+/// Adds the open questions of the open changes, or of the specs if no change is open.
 fn questions(project: &Project<'_>, missing: &mut Vec<Missing>) {
     let open: Vec<&Change> = project.changes.iter().filter(|change| change.is_open()).collect();
     let docs: Vec<&Doc> = match open.as_slice() {

@@ -1,8 +1,8 @@
 //! Finds the open questions of a document, which a person has to answer before an agent uses it.
 //!
-//! An item under a heading "Open questions" is open unless it is ticked, struck out or says that there is none.
-//! Fenced code and comments are passed over, and so is what is indented below an item, which tells more about it,
-//! unless it has an empty box of its own. Used by the do-it preflight. Deliberately absent: which documents are asked.
+//! An item under a heading "Open questions" is open unless it is ticked, struck out or reads "none" or the like.
+//! Fenced code, comments and lines indented below an item do not count, except an indented item with an empty box.
+//! Used by the do-it preflight. Deliberately absent: the choice of documents.
 
 /// The open items under each heading "Open questions" of a Markdown text.
 pub fn open_questions(text: &str) -> Vec<String> {
@@ -13,12 +13,12 @@ pub fn open_questions(text: &str) -> Vec<String> {
 
 #[derive(Default)]
 struct QuestionsReader {
-    /// The level of the heading that we are under.
+    /// The level of the current heading "Open questions".
     level: Option<usize>,
-    /// The fence that closes the code block that we are in.
+    /// The fence that closes the current code block.
     fence: Option<String>,
     is_comment: bool,
-    /// How far the item is indented whose details may follow.
+    /// The indent of the current item; deeper lines are its details.
     item: Option<usize>,
     open: Vec<String>,
 }
@@ -75,7 +75,7 @@ impl QuestionsReader {
 fn fence(line: &str) -> Option<String> {
     let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let length = line.chars().take_while(|c| *c == mark).count();
-    // Inline code may stand in one line with its end.
+    // Inline code ends in the same line.
     let is_inline = mark == '`' && line.get(length..).is_some_and(|info| info.contains('`'));
     (length >= 3 && !is_inline).then(|| mark.to_string().repeat(length))
 }
@@ -101,12 +101,12 @@ fn item(line: &str) -> Option<&str> {
     rest.starts_with([' ', '\t']).then(|| rest.trim())
 }
 
-/// Whether a box is ticked, and what stands behind it; `None` without a box.
+/// Whether an item's box is ticked, and the text after the box; `None` without a box.
 fn unboxed(item: &str) -> Option<(bool, &str)> {
     let mut chars = item.strip_prefix('[')?.chars();
     let mark = chars.next()?;
     let text = chars.as_str().strip_prefix(']')?;
-    // A link looks alike.
+    // A link begins with a bracket, too.
     let is_box = text.is_empty() || text.starts_with([' ', '\t']);
     is_box.then_some((matches!(mark, 'x' | 'X' | '✓' | '✔' | '✗' | '-' | '~'), text))
 }

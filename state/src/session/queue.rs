@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::session::commands::Command;
 
-/// How much of a message is kept, in characters. It is compared with what the CLI says it removed.
+/// How much of a message is kept, in characters, to find the message that the CLI removed.
 const MAX_MESSAGE_CHARS: usize = 200;
 
 /// How many messages are kept.
@@ -22,7 +22,7 @@ pub enum QueueChange {
     Added(String),
     /// The oldest message was submitted as a prompt.
     Submitted,
-    /// A message left the queue in another way: the agent got it within its turn, or the person removed it to edit it.
+    /// A message left the queue otherwise: the agent received it within its turn, or a person removed it to edit it.
     Removed(String),
     /// A person's prompt was accepted. One that does not come from the queue shows that the queue was empty.
     Prompted,
@@ -54,7 +54,7 @@ impl Queue {
                 at.map(|at| self.waiting.remove(at));
             }
             QueueChange::Prompted if self.submitted > 0 => self.submitted -= 1,
-            // A CLI that was killed leaves messages that nobody submits any more.
+            // A killed CLI leaves messages that are never submitted.
             QueueChange::Prompted => self.waiting.clear(),
         }
     }

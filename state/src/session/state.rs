@@ -1,4 +1,4 @@
-//! The state of a session loop: what its state file holds, and the status that it ends with.
+//! The state of a session loop: the contents of its state file, and the status with which it ends.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub const RALPH_COMPLETE: &str = "DONE";
 /// Default number of tool calls that a promise of `/ralph-loop` requires.
 pub const MIN_TOOL_CALLS: u64 = 1;
 
-/// The id of an agent's session, as its CLI gives it. It becomes part of file names, so it is parsed once.
+/// The id of an agent's session, from its CLI. It becomes part of file names, so it is parsed once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SessionId(String);
@@ -62,9 +62,9 @@ crate::words::serde_text!(SessionId, &'static str, SessionId::new, SessionId::as
 pub enum SessionKind {
     /// `/ralph-loop`: the task is fed back with a reminder.
     Ralph,
-    /// `/ulw-loop`: the same, with an instruction to work without holding back in front.
+    /// `/ulw-loop`: the same, with an instruction to work at full strength in front.
     Ulw,
-    /// `/do-it:ralph`: a project's contract is fed back as it stands.
+    /// `/do-it:ralph`: a project's contract is fed back unchanged.
     DoIt,
 }
 
@@ -134,7 +134,7 @@ pub struct SessionLoop {
 }
 
 impl SessionLoop {
-    /// A new loop of a task. The time of its start and what else differs from the defaults is the caller's to set.
+    /// A new loop of a task. The caller sets the start time, and values that differ from the defaults.
     pub fn ralph(
         kind: SessionKind,
         session: SessionId,
@@ -219,7 +219,7 @@ pub enum SessionStatus {
     Cancelled,
     /// There is no active loop.
     NotActive,
-    /// The host's limit of blocked stops was reached. The loop stays.
+    /// The CLI's limit of blocked stops was reached. The loop stays.
     HostCap,
 }
 

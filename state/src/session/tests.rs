@@ -59,7 +59,7 @@ fn says(text: &str) -> Stop {
     }
 }
 
-/// A loop and its book, as an edge keeps them.
+/// A loop and its book, as `swarm hook` keeps them.
 struct World {
     state: Option<SessionLoop>,
     book: Book,
@@ -75,11 +75,11 @@ impl World {
         self.state.as_ref().unwrap()
     }
 
-    /// A stop, and what is done about it. `None` when there is no loop any more.
+    /// Decides on a stop and applies the outcome; `None` if the loop has ended.
     fn stop(&mut self, stop: &Stop) -> Option<StopOutcome> {
         let state = self.state.as_ref()?;
         let outcome = decide(state, &self.book, stop);
-        // A kept state is rendered and parsed, as on disk.
+        // The state is rendered and parsed, as on disk.
         match &outcome.after {
             After::Unchanged => {}
             After::Write(state) => {

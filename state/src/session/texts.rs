@@ -1,8 +1,8 @@
 //! The texts of a session loop: for the agent at each stop, and for the user when a loop begins.
 //!
-//! The task or contract itself always goes in as it stands, at the end, so that nothing in it can be taken for words
-//! of ours. Used by [`crate::session::decide()`] for what a Stop hook feeds back and by `swarm session start`.
-//! Deliberately absent: when which of them is due.
+//! The task or contract always goes unchanged at the end, so that nothing in it can be mistaken for swarm's own text.
+//! Used by [`crate::session::decide()`] for the answer of a Stop hook, and by `swarm session start`.
+//! Deliberately absent: the choice of the text.
 
 use crate::promise::Promise;
 use crate::session::book::PromiseFound;
@@ -23,12 +23,12 @@ ULTRAWORK MODE
 
 ";
 
-/// The contract of a do-it loop when no other was given, with its placeholders.
+/// The default contract of a do-it loop, with its placeholders.
 pub fn built_in_contract() -> &'static str {
     include_str!("contract.md")
 }
 
-/// Fills in a contract's placeholders, in one pass: what a value says is not looked at again, and other braces stay.
+/// Fills in a contract's placeholders in one pass: values are not searched again, and other braces stay.
 /// `cwd` is the absolute path of the project's root.
 pub fn substitute(contract: &[u8], project: &Ready, cwd: &str) -> Vec<u8> {
     let values = [
@@ -55,7 +55,7 @@ pub fn start_text(state: &SessionLoop) -> String {
     with_rules(state, || start_rules(state))
 }
 
-/// The task or contract, behind the rules of a loop of a task.
+/// The contract, or the rules and the task.
 fn with_rules(state: &SessionLoop, rules: impl Fn() -> String) -> String {
     let body = String::from_utf8_lossy(&state.body);
     match state.kind {
@@ -101,7 +101,7 @@ fn pause_rule(state: &SessionLoop) -> String {
     state.pause.as_ref().map(rule).unwrap_or_default()
 }
 
-/// The text of a second hook for a stop that another hook of swarm's has answered.
+/// The answer of a second hook to a stop that the first hook has answered.
 pub(super) const ANSWERED_TWICE: &str =
     "The loop goes on. (Another hook of swarm's has fed the task back to you for this stop.)";
 

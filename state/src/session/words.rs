@@ -1,11 +1,11 @@
 //! The words of a slash command, or of the one argument of `swarm session start`: a task and options.
 //!
-//! Slash commands hand over what was typed as one text. Options are read from it wherever they stand outside quotes,
-//! and a word that is nearly one of ours is refused: an option that silently becomes part of the task means a loop
-//! without the requested limit. The task keeps every other character. clap cannot parse such prose: it would refuse
-//! `--verbose` in a task, or accept no option after it; it would lose the task's white space; it knows neither
-//! typographic quotes nor a quoted part that is text. A test of `swarm session start` compares the options here with
-//! those of the command line. Deliberately absent: flags of the shell's command line, and the defaults.
+//! A slash command passes the typed arguments as one text. Options are read from any place outside quotes, and a word
+//! that resembles one is refused: an option that silently becomes part of the task means a loop without the requested
+//! limit. The task keeps every other character. clap cannot parse such prose: it would refuse `--verbose` in a task, or
+//! accept no option after it; it would lose the task's white space, and it supports no typographic quotes. A test of
+//! `swarm session start` compares the options here with those of the command line. Deliberately absent: flags of the
+//! shell's command line, and the defaults.
 
 mod options;
 mod tokens;
@@ -33,8 +33,8 @@ pub struct Words {
     pub contract: Option<String>,
 }
 
-/// Reads what follows `/ralph-loop` or `/ulw-loop`, or a task argument. Refuses a bad value of one of our options, and
-/// a word that is nearly one of them.
+/// Reads the text after `/ralph-loop` or `/ulw-loop`, or a task argument. Refuses a bad value of an option, and a word
+/// that resembles an option.
 pub fn loop_words(text: &str) -> Result<Words, String> {
     let mut reader = WordsReader::new(text, &LOOP_OPTIONS);
     while let Some(token) = reader.left.next() {
@@ -47,15 +47,15 @@ pub fn loop_words(text: &str) -> Result<Words, String> {
     Ok(Words { task, ..reader.words })
 }
 
-/// Reads what follows `/do-it:ralph`: options and a bare number, which is the ceiling. Refuses the same as
-/// [`loop_words`], and any other word: a do-it loop takes no task.
+/// Reads the text after `/do-it:ralph`: options and a bare number, which is the ceiling. Refuses the same as
+/// [`loop_words`], and any other word: a do-it loop accepts no task.
 pub fn do_it_words(text: &str) -> Result<Words, String> {
     let mut reader = WordsReader::new(text, &DO_IT_OPTIONS);
     while let Some(token) = reader.left.next() {
         match reader.option(&token)? {
             Some((name, value)) => reader.words.set(name, value)?,
             None if token.raw == "--" => {}
-            // A number, or what was meant as one.
+            // A number, or a failed attempt at one.
             None if is_signed(&token.value()) => {
                 reader.words.set(Name::MaxIterations, Some(token.value()))?;
             }
@@ -70,12 +70,12 @@ pub fn do_it_words(text: &str) -> Result<Words, String> {
     Ok(reader.words)
 }
 
-/// Reads the tokens in order and keeps those that are the task's.
+/// Reads the tokens in order and keeps those of the task.
 struct WordsReader<'a> {
     text: &'a str,
     left: std::vec::IntoIter<Token<'a>>,
     names: &'static [Name],
-    /// Nothing is an option any more.
+    /// The rest has no options.
     is_literal: bool,
     kept: Vec<Token<'a>>,
     words: Words,
@@ -87,7 +87,7 @@ impl<'a> WordsReader<'a> {
         Self { text, left, names, is_literal: false, kept: Vec::new(), words: Words::default() }
     }
 
-    /// The option that a token begins, with its value; `None` when it is none.
+    /// The option at a token, with its value; `None` for a token of the task.
     fn option(&mut self, token: &Token<'a>) -> Result<Option<(Name, Option<String>)>, String> {
         if self.is_literal || token.is_quoted() {
             return Ok(None);
@@ -105,17 +105,17 @@ impl<'a> WordsReader<'a> {
         Ok(Some((name, value)))
     }
 
-    /// A token of the task.
+    /// Adds a token to the task.
     fn keep(&mut self, token: Token<'a>) {
         let ends_options = !self.is_literal && token.raw == "--";
         self.is_literal |= ends_options;
-        // Between words of a task it is also a dash.
+        // Between words of a task, `--` stays as a dash.
         if !ends_options || !self.kept.is_empty() {
             self.kept.push(token);
         }
     }
 
-    /// The task as it was typed, without the options. Quotes around the whole of it are not its own.
+    /// The task as it was typed, without the options and without quotes around all of it.
     fn task(&self) -> String {
         if let [only] = self.kept.as_slice()
             && only.is_quoted()
@@ -165,8 +165,8 @@ impl Words {
     }
 }
 
-/// The white space that is left of what stood between two words of a task: all of it where no option was
-/// taken out, else that on the side with a line break.
+/// The white space between two words of a task: all of the gap if it has no option, otherwise the side with a line
+/// break, or a space.
 fn white(gap: &str) -> &str {
     let before = gap.get(..gap.len() - gap.trim_start().len()).unwrap_or_default();
     let after = gap.get(gap.trim_end().len()..).unwrap_or_default();

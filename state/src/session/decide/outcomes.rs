@@ -26,7 +26,7 @@ impl Case<'_> {
         self.removed(book, found, SessionStatus::Cancelled, why)
     }
 
-    /// The stop happens, so that the CLI submits what a person sent. The loop goes on at the next stop.
+    /// The stop happens, so that the CLI submits queued messages. The loop continues at the next stop.
     pub(super) fn makes_way(&self, book: Book, found: PromiseFound) -> StopOutcome {
         let why = match book.queue.len() {
             1 => "a queued message goes to the agent first".to_owned(),
@@ -68,7 +68,7 @@ impl Case<'_> {
 
     pub(super) fn failed(&self, error: &str) -> StopOutcome {
         let why = format!("API error: {}", short(error));
-        // The work of this turn counts when the loop goes on.
+        // The work of this turn counts when the loop continues.
         let book = self.counted(self.stop.said.as_deref().unwrap_or_default());
         self.paused(book, PromiseFound::Error, why)
     }

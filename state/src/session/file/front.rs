@@ -1,4 +1,4 @@
-//! Takes a state file apart: the lines of its front matter with their keys and values, and the body.
+//! Splits a state file into the lines of its front matter, with keys and values, and its body.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::words::excerpt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) raw: Vec<u8>,
-    /// Which of the known values stands in it, and where, quotes included.
+    /// Its known key, and the range of the value with its quotes.
     pub(super) value: Option<(Key, Range<usize>)>,
 }
 
@@ -50,7 +50,7 @@ impl Line {
     }
 }
 
-/// A file, taken apart.
+/// A split file.
 pub(super) struct Front<'a> {
     pub(super) open: &'a [u8],
     pub(super) lines: Vec<Line>,
@@ -80,7 +80,7 @@ pub(super) fn split(bytes: &[u8]) -> Result<Front<'_>, FileError> {
         return Err(error(1, "a state file begins with a line `---`"));
     }
     let (mut lines, mut values): (Vec<Line>, Vec<Value>) = (Vec::new(), Vec::new());
-    // The value of an unknown key may go on in indented lines.
+    // The value of an unknown key may continue in indented lines.
     let mut is_unknown = false;
     loop {
         let number = lines.len() + 2;
@@ -108,7 +108,7 @@ fn is_fence(line: &[u8]) -> bool {
     line.trim_ascii_end() == b"---"
 }
 
-/// The value of a known key, and where it stands in the line.
+/// The value of a known key, and its range in the line.
 fn read_line(
     raw: &[u8],
     line: usize,
@@ -140,7 +140,7 @@ fn read_line(
     let is_spaced = value.len() < rest.len();
     let (text, length) =
         read_value(value, is_spaced).map_err(|what| error(format!("`{}`: {what}", key.name())))?;
-    // An empty value stands right behind the colon, whatever white space follows it.
+    // An empty value is placed directly after the colon, before any white space.
     let start = if length == 0 { colon + 1 } else { start };
     Ok(Some((Value { key, line, text }, start..start + length)))
 }
@@ -170,7 +170,7 @@ fn double_quoted(value: &str) -> Result<(String, usize), String> {
         closes.then_some(at + 1)
     });
     let quoted = end.and_then(|end| value.get(..end)).ok_or("the closing quote is missing")?;
-    // The escapes are those of JSON; a tab may also stand there as it is.
+    // The escapes are those of JSON; an unescaped tab is allowed, too.
     let text = serde_json::from_str(&quoted.replace('\t', "\\t"))
         .map_err(|_| format!("{} is not quoted text (write \\\\ for a backslash)", excerpt(quoted)))?;
     Ok((text, quoted.len()))

@@ -5,7 +5,7 @@ use chrono::{DateTime, Datelike, Timelike, Utc};
 use crate::promise::{OnNoWork, Promise};
 use crate::session::state::{Owner, SessionKind, SessionLoop};
 
-/// A key that means something here.
+/// A known key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Active,
@@ -46,8 +46,8 @@ crate::word_table!(
 );
 
 impl Key {
-    /// The value as it is written; `None` where the key has no place in the file. A do-it file has the
-    /// documented keys alone, so ours stand there only when somebody wrote them.
+    /// The value as it is written; `None` if the file does not have the key. A do-it file has only the documented
+    /// keys, and swarm's own ones if they differ from the default.
     pub(super) fn text(self, state: &SessionLoop) -> Option<String> {
         let ours =
             |text: String, is_default: bool| (state.kind != SessionKind::DoIt || !is_default).then_some(text);
@@ -84,7 +84,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// ISO 8601 with milliseconds, so that what happened in the same second is told apart.
+/// ISO 8601 with milliseconds, which distinguish starts within a second.
 fn time_text(at: DateTime<Utc>) -> String {
     format!(
         "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",

@@ -184,7 +184,7 @@ fn the_hosts_cap_is_never_passed() {
         world.stop(&held(&n.to_string()));
     }
     assert_eq!(world.book.blocks_in_a_row, 4);
-    // A row that a prompt of the user's broke off is over too.
+    // A prompt of the user ends the row, too.
     world.stop(&Stop { stop_hook_active: Some(false), ..held("15") });
     assert_eq!(world.book.blocks_in_a_row, 1);
     for cap in [None, Some(0)] {
@@ -256,7 +256,7 @@ fn a_tree_that_stays_as_it_is_pauses_only_where_that_was_asked_for() {
         assert!(is_block(&world.stop(&stop).unwrap()));
     }
     assert_eq!(world.stop(&sees("a")).unwrap().status, Some(SessionStatus::Paused));
-    // And it is no standstill.
+    // And it does not count as no progress.
     let mut world = World::new(SessionLoop { no_diff_limit: 1, ..ralph(9) });
     world.book = Book { tree: Some("a".into()), ..Book::default() };
     assert!(is_block(&world.stop(&says("x")).unwrap()));
@@ -273,19 +273,19 @@ fn the_same_stop_told_twice_counts_once() {
         let one = world.stop(&Stop { is_news: first, ..stop.clone() }).unwrap();
         let two = world.stop(&Stop { is_news: second, ..stop }).unwrap();
         assert!(is_block(&one) && is_block(&two));
-        // The task comes to the agent once.
+        // The agent receives the task once.
         let has_task = |outcome: &StopOutcome| matches!(&outcome.answer, StopAnswer::Block(text) if text.ends_with("the task"));
         assert_eq!((has_task(&one), has_task(&two)), (true, !is_same));
         assert_eq!((world.state().iteration, world.log.len()), if is_same { (2, 1) } else { (3, 2) });
     }
-    // Without a transcript, by the time.
+    // Without a transcript, the time decides.
     let mut world = World::new(ralph(9));
     let stop = Stop { is_news: None, ..says("x") };
     for seconds in [0, 1, 3] {
         world.stop(&Stop { now: at(seconds), ..stop.clone() });
     }
     assert_eq!((world.state().iteration, world.log.len()), (3, 2));
-    // Another turn, or other words, are another stop.
+    // Another turn or another text is another stop.
     let mut world = World::new(ralph(9));
     for key in [
         StopKey::of(Some("1"), Some(false), Some("x")),
@@ -305,7 +305,7 @@ fn a_hook_that_was_called_before_the_answer_of_another_one_prints_nothing() {
     let stop = Stop { now: at(5), called: Some(at(4)), ..says("x") };
     let one = world.stop(&stop).unwrap();
     assert!(is_block(&one));
-    // Its transcript may even have news: the host writes while it waits for its hooks.
+    // Its transcript may have news: the CLI writes while it waits for its hooks.
     for is_news in [Some(true), Some(false), None] {
         for called in [3, 5] {
             let two =
@@ -314,14 +314,14 @@ fn a_hook_that_was_called_before_the_answer_of_another_one_prints_nothing() {
         }
     }
     assert_eq!((world.state().iteration, world.log.len()), (2, 1));
-    // A hook that was called later may report the next stop: it is never let through by mistake.
+    // A hook that was called later may report the next stop, so the loop decides on it.
     let later = Stop { now: at(9), called: Some(at(6)), is_news: Some(false), ..stop.clone() };
     assert!(is_block(&world.stop(&later).unwrap()));
     assert_eq!(world.state().iteration, 2);
     let next = Stop { now: at(9), called: Some(at(6)), is_news: Some(true), ..stop };
     assert!(is_block(&world.stop(&next).unwrap()));
     assert_eq!(world.state().iteration, 3);
-    // An end is reported once too.
+    // An end is reported once, too.
     let mut world = World::new(ralph(9));
     let failed =
         Stop { now: at(5), called: Some(at(4)), failure: Some(Failure::Reported("x".into())), ..says("") };

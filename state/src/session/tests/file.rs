@@ -176,7 +176,7 @@ fn a_body_is_bytes() {
         let bytes = SessionFile::new(state.clone()).render();
         assert_eq!(SessionFile::parse(&bytes).unwrap().state(), &state);
     }
-    // A file that ends behind its front matter gets a body on a line of its own.
+    // In a file that ends after its front matter, the body starts on a new line.
     let mut file = SessionFile::parse(front.trim_end().as_bytes()).unwrap();
     assert_eq!(file.render(), front.trim_end().as_bytes());
     file.set(SessionLoop { body: b"x".to_vec(), ..file.state().clone() });

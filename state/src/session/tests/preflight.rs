@@ -108,7 +108,7 @@ fn open_questions_hold_up_what_they_stand_in() {
     let found = missing(&project(META, &changes));
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].contains(".do-it/changes/a/proposal.md: Which currency?"), "{found:?}");
-    // Specs are asked when the changes are still to be made from them.
+    // Without an open change, the questions of the specs count.
     let specs = [spec(text)];
     assert_eq!(missing(&Project { specs: &specs, ..project(META, &[]) }).len(), 2);
     let ready = [change("b", "")];

@@ -180,7 +180,7 @@ proptest! {
     fn no_words_panic(text in "([-—]{0,2}(max-iterations|n|completion-promise|x|\\PC{0,4})|[ =\"'“”‘’\\\\\n0-9]){0,12}") {
         let _ = do_it_words(&text);
         if let Ok(words) = loop_words(&text) {
-            // Whatever is read as a task is read as the same task when it stands in quotes.
+            // A task in quotes is read as the same task.
             if !words.task.contains(['"', '\\']) && !words.task.is_empty() {
                 let again = loop_words(&format!("\"{}\"", words.task)).unwrap();
                 prop_assert_eq!(again.task, words.task);
@@ -225,26 +225,26 @@ proptest! {
             let book = world.book.clone();
             let outcome = world.stop(&stop).unwrap();
             let is_ours = stop.session == Some(id("s")) && !stop.is_sub_agent;
-            // Another's stop is not held and changes nothing.
+            // A stop of another session is not held and changes nothing.
             if !is_ours {
                 prop_assert!(!is_block(&outcome));
                 prop_assert_eq!((&world.state, &world.book), (&Some(before.clone()), &book));
                 continue;
             }
-            // The promise ends it only when it was said.
+            // The promise ends the loop only if the agent printed it.
             if outcome.status == Some(SessionStatus::PromiseAccepted) && outcome.log.is_some() {
                 prop_assert!(stop.said.as_ref().is_some_and(|said| said.contains("<promise>DONE</promise>")));
             }
             let is_new_block = is_block(&outcome) && outcome.log.is_some();
-            // Nobody who sent something waits while the agent is kept going.
+            // No queued message waits while the agent continues.
             if is_new_block && !stop.queue.is_empty() {
                 prop_assert!(world.book.queue.is_empty());
             }
-            // The counter moves by one, with each new block and with nothing else, and stays within the limit.
+            // Only a new block increases the counter, by one, and the counter stays within the limit.
             let now = world.state.as_ref().map_or(before.iteration, |state| state.iteration);
             prop_assert_eq!(now, before.iteration + u32::from(is_new_block));
             prop_assert!(limit == 0 || now <= limit);
-            // As the host counts: a prompt of the user's and a tool call begin a new row.
+            // As the CLI counts: a prompt of the user and a tool call begin a new row.
             if stop.stop_hook_active == Some(false) || stop.tool_calls.unwrap_or(0) > 0 || stop.is_cut || stop.host_cap.unwrap_or(0) == 0 || !is_block(&outcome) {
                 row = 0;
             }
@@ -252,7 +252,7 @@ proptest! {
             if let Some(cap) = stop.host_cap.filter(|cap| *cap > 0 && is_new_block) {
                 prop_assert!(row <= cap, "{} of {}", row, cap);
             }
-            // A loop is over when its file is gone, and then says how.
+            // A loop without a file has ended, and the outcome has its status.
             prop_assert!(world.state.is_some() || outcome.status.is_some());
         }
     }
@@ -271,7 +271,7 @@ proptest! {
             }
             prop_assert_eq!((&world.state, &world.book), (&kept, &book));
         }
-        // A hook that is known to report the same stop has no answer of its own.
+        // A hook that certainly reports the same stop has no answer of its own.
         if let Some(three) = world.stop(&Stop { called: Some(again.now), is_news: Some(true), ..again })
             && world.book.last_stop.is_some()
         {

@@ -59,7 +59,7 @@ fn a_queued_cancel_ends_the_loop_at_the_next_stop() {
     let mut world = World::new(ralph(9));
     let asks = QueueChange::Added("what does /cancel-ralph do?".to_owned());
     assert_eq!(world.status(&turn(vec![asks])), None);
-    // A promise that was kept is no cancel.
+    // A given promise wins over a queued cancel.
     let mut world = World::new(ralph(9));
     let done = Stop { said: Some("<promise>DONE</promise>".into()), ..added("/cancel-ralph") };
     assert_eq!(world.status(&done), Some(SessionStatus::PromiseAccepted));
@@ -80,7 +80,7 @@ fn a_message_that_nobody_submits_stops_the_loop_once_at_most() {
     for _ in 0..3 {
         assert!(is_block(&world.stop(&says("at work")).unwrap()));
     }
-    // A prompt that was typed shows that it is gone.
+    // A typed prompt shows that the queue is empty.
     let typed = turn(vec![QueueChange::Prompted]);
     assert!(is_block(&world.stop(&typed).unwrap()));
     assert!(world.book.queue.is_empty());

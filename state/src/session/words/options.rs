@@ -1,4 +1,4 @@
-//! The options that may stand in a typed text, and the words that are nearly one of them.
+//! The options of a typed text, and the words that resemble one.
 
 use super::tokens::Token;
 use crate::words::excerpt;
@@ -15,7 +15,7 @@ pub(super) enum Name {
     Contract,
 }
 
-/// Those of `/ralph-loop` and `/ulw-loop`.
+/// The options of `/ralph-loop` and `/ulw-loop`.
 pub(super) const LOOP_OPTIONS: [Name; 5] = [
     Name::MaxIterations,
     Name::CompletionPromise,
@@ -24,11 +24,11 @@ pub(super) const LOOP_OPTIONS: [Name; 5] = [
     Name::NoDiffLimit,
 ];
 
-/// Those of `/do-it:ralph`.
+/// The options of `/do-it:ralph`.
 pub(super) const DO_IT_OPTIONS: [Name; 5] =
     [Name::MaxIterations, Name::NoDiffLimit, Name::ArchiveOnBranchChange, Name::CreateBranch, Name::Contract];
 
-/// Words that people write for an option, though no typing error leads there.
+/// Words that people use for an option, beyond typing errors.
 const OTHER_NAMES: [(&str, Name); 6] = [
     ("iterations", Name::MaxIterations),
     ("iteration", Name::MaxIterations),
@@ -38,7 +38,7 @@ const OTHER_NAMES: [(&str, Name); 6] = [
     ("completiontag", Name::CompletionPromise),
 ];
 
-/// The characters that stand for a hyphen in typeset text.
+/// The characters that replace a hyphen in typeset text.
 const DASHES: [char; 6] = ['-', '‐', '‑', '–', '—', '−'];
 
 impl Name {
@@ -70,7 +70,7 @@ impl Name {
     }
 }
 
-/// The option that a word is, and the value within the word; `None` for a word of the task.
+/// The option in a word, and the value within the word; `None` for a word of the task.
 pub(super) fn of(token: &Token<'_>, names: &[Name]) -> Result<Option<(Name, Option<String>)>, String> {
     let (word, value) = match token.raw.split_once('=') {
         Some((word, value)) => (word, Some(token.inner().unwrap_or_else(|| value.to_owned()))),
@@ -104,7 +104,7 @@ fn short(word: &str, value: Option<&str>) -> Option<Option<String>> {
     is_signed(rest).then(|| Some(rest.to_owned()))
 }
 
-/// Whether a text begins like a number, maybe with a sign.
+/// Whether a text begins with a digit, after an optional sign.
 pub(super) fn is_signed(text: &str) -> bool {
     text.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit())
 }
@@ -121,7 +121,7 @@ fn nearest(word: &str, names: &[Name]) -> Option<Name> {
     let typed = letters(bare);
     let is_near = |name: &&Name| {
         let right = letters(name.word());
-        // Cut short, but not to its first word alone, which may be anybody's.
+        // A prefix of an option, longer than its first word, which is often part of prose.
         let first_word = name.word().trim_start_matches('-').split('-').next().unwrap_or_default();
         let is_cut = typed.len() > first_word.len() && right.starts_with(&typed);
         is_cut || strsim::levenshtein(&typed, &right) <= 2

@@ -1,22 +1,21 @@
-//! Cuts a typed text into words. A quoted part is one word, whatever stands in it.
+//! Splits a typed text into words. A quoted part is one word.
 //!
-//! A text is prose as often as it is a command: an apostrophe opens nothing, and a quote that is never closed
-//! is a character like others. So a quote opens at the start of a word (or behind the `=` of an option) and closes
-//! before white space or the end.
+//! A text is often prose: an apostrophe opens no quote, and a quote that is never closed is an ordinary character. So
+//! a quote opens at the start of a word (or after the `=` of an option) and closes before white space or the end.
 
 /// A word of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'a> {
-    /// The byte at which it starts.
+    /// The position of its first byte.
     pub(super) start: usize,
     /// As it was typed.
     pub(super) raw: &'a str,
-    /// Its last part in quotes, without them: the start within `raw`, and the text.
+    /// Its last part in quotes: the start within `raw`, and the text without the quotes.
     quoted: Option<(usize, &'a str)>,
 }
 
 impl Token<'_> {
-    /// The byte behind it.
+    /// The position after it.
     pub(super) fn end(&self) -> usize {
         self.start + self.raw.len()
     }
@@ -26,7 +25,7 @@ impl Token<'_> {
         self.quoted.is_some_and(|(at, _)| at == 0)
     }
 
-    /// The quoted part, literally: a backslash before a quote is the one thing that is not.
+    /// The quoted part, without backslashes before quotes.
     pub(super) fn inner(&self) -> Option<String> {
         self.quoted.map(|(_, inner)| inner.replace("\\\"", "\""))
     }
@@ -63,7 +62,7 @@ fn token_at(text: &str, start: usize) -> Option<Token<'_>> {
     }
 }
 
-/// The quoted part that a text begins with: the range within the quotes, and its whole length.
+/// The quoted part at the start of a text: the range within the quotes, and its length with them.
 fn quoted_part(text: &str) -> Option<(std::ops::Range<usize>, usize)> {
     let mut chars = text.char_indices();
     let (_, opening) = chars.next()?;
