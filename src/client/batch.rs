@@ -137,8 +137,8 @@ impl BatchErrors {
     }
 }
 
-/// Changes workers by one call each. `done` stands before the name of a worker that was changed, and `was_so` behind
-/// one that was so before. Returns the exit status, and whether a worker was changed.
+/// Changes workers by one call each. `done` is printed before the name of a changed worker, `was_so` after the name of
+/// one that needed no change. Returns the exit status, and whether a worker was changed.
 pub(super) async fn change(
     ctx: &ClientContext,
     names: Vec<String>,

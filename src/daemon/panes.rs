@@ -1,4 +1,4 @@
-//! All panes of one tmux server: lists them, tells which worker's run each belongs to, ends some.
+//! Lists the panes of a tmux server, finds the worker and run of each, and ends some.
 
 use std::time::Duration;
 

@@ -51,7 +51,7 @@ pub(crate) async fn look(
             for target in targets {
                 let said = pane_number(&target.pane.id).map_or(PaneChange::Absent, |pane| gate.said(pane));
                 match said {
-                    // The watch on its process tells of it.
+                    // The watch on its process reports it.
                     PaneChange::Absent => {}
                     PaneChange::Quiet(size) if target.anyhow => dirty.push((target, size)),
                     PaneChange::Quiet(_) => {
@@ -68,7 +68,7 @@ pub(crate) async fn look(
             }
         }
         Err(error) => {
-            // A server that is gone is told by the watches on its processes.
+            // The watches on its processes report a server that is gone.
             if matches!(tmux.health().await, Health::Unresponsive) {
                 tracing::warn!(%error, "tmux does not answer");
                 unreachable.extend(targets.into_iter().map(|t| t.name));

@@ -97,7 +97,7 @@ pub enum HookHost {
 pub struct HookInput {
     /// The CLI that called the hook.
     pub host: HookHost,
-    /// The CLI's own name of the event, which tells whatever its settings call for it.
+    /// The CLI's own name of the event, whichever command its settings run.
     pub event: Option<String>,
     /// The session's own id; never empty.
     pub session: Option<String>,

@@ -176,7 +176,7 @@ impl UnmergedWork {
 
 /// One worker in the view.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "most fields are told by their name")]
+#[expect(missing_docs, reason = "the name explains most fields")]
 pub struct MorningRow {
     pub name: String,
     pub status: Status,

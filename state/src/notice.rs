@@ -24,7 +24,7 @@ pub use crate::words::{counted, dollars, duration, named};
 /// Something that happened to a worker. Times, timeouts and limits of time are whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[expect(missing_docs, reason = "most fields are told by their name and the variant's text")]
+#[expect(missing_docs, reason = "a field's name and its variant's text explain it")]
 pub enum Entry {
     /// The pane of a run was created.
     Started { run: u64 },

@@ -59,7 +59,7 @@ pub struct WorkerSpec {
     pub worktree: Option<WorktreeSpec>,
     /// The prompt for the agent.
     pub prompt: Prompt,
-    /// How it is told, after the profile was asked: never `Auto`.
+    /// The route of the prompt, with the profile applied: never `Auto`.
     pub prompt_via: PromptVia,
     /// The profile of this agent, settings merged in.
     pub profile: Profile,
@@ -184,13 +184,13 @@ pub struct LoopSpec {
     /// Seconds that a question in mid-work may stay unanswered; 0: no limit.
     #[serde(default = "default_question_timeout")]
     pub question_timeout: u64,
-    /// The task in words, where it was given so: `prompt_file` is then swarm's own copy of it.
+    /// The task, if it was given as text: `prompt_file` is then swarm's own copy of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// The gates that must hold before it is complete.
     #[serde(default, skip_serializing_if = "is_default")]
     pub gates: Gates,
-    /// Its limits beside the iterations.
+    /// Its limits other than the iterations.
     #[serde(default, skip_serializing_if = "is_default")]
     pub budgets: Budgets,
     /// The agent that reviews stories.

@@ -7,7 +7,7 @@ use crate::daemon::supervisor::Supervisor;
 use crate::protocol::{Lines, LogsParams};
 use crate::store::MAX_LOG_BYTES;
 
-/// The most bytes of a loop's `iterations.log` that are told.
+/// Maximum bytes of a loop's `iterations.log` in an answer.
 const MAX_ITERATIONS_LOG_BYTES: u64 = 2 * MAX_LOG_BYTES;
 
 impl Supervisor {

@@ -36,7 +36,7 @@ impl fmt::Display for ProgressEntry<'_> {
             writeln!(f, "- Checks:")?;
         }
         for (check, passed, output) in &self.checks {
-            match telling_line(output).filter(|_| !passed) {
+            match last_informative_line(output).filter(|_| !passed) {
                 Some(line) => writeln!(f, "  - {check}: FAIL — {line}")?,
                 None => writeln!(f, "  - {check}: {}", word(*passed))?,
             }
@@ -45,9 +45,9 @@ impl fmt::Display for ProgressEntry<'_> {
     }
 }
 
-/// The last line that says something, cut to the length of a line. That a check exited is said last and says
-/// the least.
-fn telling_line(output: &str) -> Option<String> {
+/// The last line with a letter or digit, shortened to one line. A final `exit status` line counts only if there is no
+/// other.
+fn last_informative_line(output: &str) -> Option<String> {
     let mut lines = output.lines().rev().filter(|line| line.chars().any(char::is_alphanumeric)).peekable();
     let last = *lines.peek()?;
     let line = lines.find(|line| !line.starts_with("exit status ")).unwrap_or(last);

@@ -128,7 +128,7 @@ impl Worker {
         }
         let over = match known?.kind {
             TroubleKind::Startup | TroubleKind::Dialog => true,
-            // Both stay told until the agent moves: nobody has helped it yet.
+            // Reported until the agent moves: no person has helped it yet.
             TroubleKind::NotReady => matches!(self.phase, Phase::Running { .. }),
             TroubleKind::Prompt | TroubleKind::Asked => changed || reading.working,
         };

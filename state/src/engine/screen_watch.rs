@@ -166,7 +166,7 @@ impl Watch {
         self.seen = None;
         self.settled = None;
         self.probing = false;
-        // Whatever the agent did meanwhile: the screen tells.
+        // The agent may have worked meanwhile: the screen decides.
         self.over = self.over.map(|_| TurnEnd::Doubted);
     }
 }

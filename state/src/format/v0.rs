@@ -88,7 +88,7 @@ fn worker(
     })
 }
 
-/// A key of somebody's own that is one of ours in a record gets another name there, and so survives.
+/// Renames a user's key that swarm's records use for something else, so that it is kept.
 fn apart((key, value): (String, Value)) -> (String, Value) {
     let ours = ["format", "name", "metadata", "started", "pane", "worktree", "spec", "engine", "legacy"];
     if ours.contains(&key.as_str()) { (format!("v0_{key}"), value) } else { (key, value) }

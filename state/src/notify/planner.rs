@@ -40,7 +40,7 @@ pub struct NotifyRules {
 
 /// The state of a worker as far as notifications depend on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the other fields are told by their name")]
+#[expect(missing_docs, reason = "the name explains the other fields")]
 pub struct WorkerState {
     pub name: String,
     pub status: Status,

@@ -169,7 +169,7 @@ impl Profile {
             .any(|arg| self.one_shot.iter().any(|word| is(arg, word)))
     }
 
-    /// The route of the prompt for this command: what is wanted, or what the profile says. Never `Auto`.
+    /// The route of the prompt for this command: the wanted one, or else the profile's. Never `Auto`.
     pub fn route(&self, cmd: &[String], wanted: PromptVia, is_loop: bool) -> PromptVia {
         let known = |via: PromptVia, auto: PromptVia| if via == PromptVia::Auto { auto } else { via };
         let own = if self.is_one_shot(cmd) {
@@ -236,7 +236,7 @@ impl Profile {
         (self.one_shot_takes_prompt && !has_value).then_some(at)
     }
 
-    /// Whether a cost limit can be held: the command tells its cost, or its tokens have prices.
+    /// Whether a cost limit can be enforced: the agent reports its cost, or its tokens have prices.
     pub fn knows_cost(&self) -> bool {
         self.tells_cost || self.price(Usage::default()).is_some()
     }
@@ -298,7 +298,7 @@ impl Profile {
         }
     }
 
-    /// The command that works on what its standard input says and exits; empty where none is known.
+    /// The one-shot command that reads its task from standard input; empty if there is none.
     pub fn loop_command(&self) -> Vec<String> {
         match (self.commands.first(), self.one_shot.first()) {
             (Some(command), Some(word)) if self.one_shot_via == PromptVia::Stdin && self.bare_one_shot => {
