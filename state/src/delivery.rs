@@ -22,7 +22,7 @@ pub use held::{BoxContent, Typed, marked};
 /// The wait between a paste and the first Enter. Some agents read an earlier Enter as a line break of the paste.
 pub const ENTER_DELAY: Duration = Duration::from_millis(400);
 
-/// The same for an agent that folded the paste, which reads Enter as a line break for longer.
+/// The same for a folded paste: such agents read Enter as a line break for longer.
 pub(crate) const FOLDED_ENTER_DELAY: Duration = Duration::from_millis(1000);
 
 /// Maximum time until a text shows in a known input box.
@@ -64,9 +64,9 @@ pub struct Look {
     pub reported: bool,
     /// The agent has used the processor since the last Enter.
     pub busy: bool,
-    /// The screen counts as ready, whatever is known of its input box.
+    /// The screen counts as ready, with or without a known input box.
     pub ready: bool,
-    /// If the text does not show: its place is as it was before the paste. Such an agent echoes nothing.
+    /// The text is not shown, and its place has not changed since the paste: the agent echoes nothing.
     pub untouched: bool,
 }
 
@@ -87,7 +87,7 @@ pub enum Step {
     NoBox,
     /// The text was pasted and does not show in the input box.
     NotShown,
-    /// The text still stands in the input box after the last Enter.
+    /// The text is still in the input box after the last Enter.
     NotAccepted,
 }
 
@@ -98,15 +98,15 @@ pub struct Plan {
     pub knows_box: bool,
     /// The box leaves the screen while the agent works.
     pub hides_box: bool,
-    /// How long the empty box must stand before the paste.
+    /// How long the empty box must be on the screen before the paste.
     pub settle: Duration,
     /// Press Enter.
     pub enter: bool,
-    /// A text that stands in the box already is not pasted again.
+    /// A text that is already in the box is not pasted again.
     pub once: bool,
     /// No text, only Enter.
     pub bare_enter: bool,
-    /// The agent of this run had no text before: what its hook reports is this one.
+    /// The first text of this run: the prompt that the agent's hook reports is this one.
     pub first: bool,
 }
 
@@ -123,7 +123,7 @@ pub struct Delivery {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing was typed. The box stands since then.
+    /// Nothing was typed. The box is on the screen since this time.
     Before(Option<Duration>),
     /// The time of the paste.
     Pasted(Duration),
@@ -162,7 +162,7 @@ impl Delivery {
         self.plan.knows_box
     }
 
-    /// True while a text that fills the whole screen stands in the box, although no box is seen.
+    /// True while the box may hold a text that fills the whole screen and hides the box.
     pub fn may_fill_screen(&self) -> bool {
         match self.state {
             State::Before(_) => false,
@@ -176,7 +176,7 @@ impl Delivery {
         matches!(self.state, State::Entered(_))
     }
 
-    /// Decides by one look. The caller carries the step out before it looks again.
+    /// Decides the next step. The caller carries it out before its next look.
     pub fn next(&mut self, look: &Look, now: Duration) -> Step {
         match self.state {
             State::Before(since) => self.before(look, since, now),

@@ -28,7 +28,7 @@ pub fn table() -> Vec<Profile> {
     rows::table()
 }
 
-/// The row for a command, by its program's base name (behind `env`, its options and assignments); else the generic row.
+/// The row for a command, by its program's base name (after `env`, its options and assignments), or the generic row.
 pub fn find(table: &[Profile], cmd: &[String]) -> Profile {
     let name = cmd.get(program(cmd)).map(|word| base_name(word)).unwrap_or_default();
     let by_name = |wanted: &str| table.iter().find(|row| row.name == wanted).cloned();
@@ -40,7 +40,7 @@ pub fn find(table: &[Profile], cmd: &[String]) -> Profile {
         .unwrap_or_else(Profile::generic)
 }
 
-/// The word of a command that names its program: behind `env` with its options and assignments.
+/// The word of a command that names its program: after `env` with its options and assignments.
 pub fn program_word(cmd: &[String]) -> Option<&String> {
     cmd.get(program(cmd))
 }

@@ -66,7 +66,7 @@ pub struct ScreenReader {
 
 impl ScreenReader {
     /// A reader for an agent of this profile; [`PatternError`] when a marker of it is not a valid pattern. `done` is
-    /// the done pattern, `prompt` the text whose echo must not count (`None` where nothing can echo it).
+    /// the done pattern, `prompt` the text whose echo must not count (`None` if nothing can echo it).
     pub fn new(
         profile: &Profile,
         done: Option<Pattern>,
@@ -143,8 +143,8 @@ impl ScreenReader {
         self.markers.input.iter().find_map(|marker| marker.group("input", &screen)).map(str::to_owned)
     }
 
-    /// The error with which the agent's last request failed, on one line: the CLI shows it above its input box, and
-    /// nothing of the agent's follows it. `None` where the text ends otherwise, or the profile has no marker for it.
+    /// The error of the agent's last request, on one line: the CLI shows it above its input box, and no output of the
+    /// agent follows. `None` if the text ends otherwise, or the profile has no marker for it.
     pub fn shown_error(&self, text: &str) -> Option<String> {
         let plain = text::plain(text);
         let view = text::rows(&plain).join("\n");
@@ -164,7 +164,7 @@ impl ScreenReader {
         }
     }
 
-    /// True when the done pattern stands in the final output: the whole history of the run.
+    /// True if the done pattern matches in the final output: the whole history of the run.
     pub fn done_in(&self, text: &str) -> bool {
         self.is_done(&text::rows(&text::plain(text)).join("\n"), false)
     }
@@ -184,7 +184,7 @@ impl ScreenReader {
                 None => !found.is_empty(),
             }
         };
-        // Agents indent their answers and put a bullet before the first line; `^DONE$` means such a line too.
+        // Agents indent their answers and put a bullet before the first line; `^DONE$` matches such a line, too.
         fresh(view) || (done.is_anchored && fresh(&dedent(view)))
     }
 }

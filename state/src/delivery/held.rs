@@ -38,18 +38,18 @@ impl BoxContent {
     }
 }
 
-/// A text that is typed, and what the screen showed before.
+/// A text that is typed, and the screen before.
 #[derive(Clone, Debug)]
 pub struct Typed {
     ink: String,
     /// The ink of the box before.
     before: Option<String>,
-    /// The ink below the text before Enter, where no profile describes the box.
+    /// The ink below the text before Enter, if no profile describes the box.
     below: Option<String>,
 }
 
 impl Typed {
-    /// A text; `before` is what the input box held before it was typed, `None` where there was no box.
+    /// A text; `before` is the content of the input box before the typing, `None` without a box.
     pub fn new(text: &str, before: Option<&str>) -> Self {
         Self { ink: ink(text), before: before.map(ink), below: None }
     }
@@ -81,13 +81,13 @@ impl Typed {
         if is_part(&input, &self.ink) { BoxContent::Text } else { BoxContent::Other }
     }
 
-    /// Whether most of a screen is text of ours: a box larger than the screen shows neither its mark nor its frame.
+    /// Whether most of a screen is the text: a box larger than the screen shows neither its mark nor its frame.
     pub fn fills(&self, screen: &str) -> bool {
         let screen = ink(screen);
         self.is_distinct() && screen.chars().count() >= MIN_FULL_SCREEN_CHARS && is_part(&screen, &self.ink)
     }
 
-    /// The same where no profile knows the box: the last row with an input mark begins it. Before Enter (`entered` is
+    /// The same without a profile of the box: the last row with an input mark begins it. Before Enter (`entered` is
     /// false) the [`calm`] ink below the text is noted. If the agent's output changes it after Enter, the box is empty.
     pub fn held_by_mark(&mut self, screen: &str, entered: bool) -> BoxContent {
         let held = match marked(screen) {
@@ -106,12 +106,12 @@ impl Typed {
         if self.below.as_ref().is_some_and(|before| *before != below) { BoxContent::Other } else { held }
     }
 
-    /// Whether the place of the text shows what it showed before, where no profile knows the box.
+    /// Whether the place of the text is as before, if no profile knows the box.
     pub fn is_untouched(&self, screen: &str) -> bool {
         marked(screen).map(|input| calm(&ink(&input))) == self.before.as_deref().map(calm)
     }
 
-    /// Whether the end of the text stands anywhere on the screen.
+    /// Whether the end of the text is anywhere on the screen.
     fn is_on(&self, screen: &str) -> bool {
         !self.ink.is_empty() && ink(screen).contains(tail(&self.ink))
     }
@@ -165,7 +165,7 @@ fn tail(ink: &str) -> &str {
     &ink[start..]
 }
 
-/// Whether a token stands in an ink: `[Pasted text #1 +199 lines]`, `[Pasted Content 4689 chars]`,
+/// Whether an ink has a token: `[Pasted text #1 +199 lines]`, `[Pasted Content 4689 chars]`,
 /// `[Pasted Text: 903 lines]`, `[Pasted ~40 lines]`, `[...Truncated text #1 +80 lines...]`.
 fn has_token(ink: &str) -> bool {
     ink.match_indices('[').any(|(at, _)| {
@@ -179,7 +179,7 @@ fn has_token(ink: &str) -> bool {
     })
 }
 
-/// Whether most of a box is text of ours: it shows a part, with a foreign row in between or a tab drawn differently.
+/// Whether most of a box is the text: it shows a part, with a foreign row in between or a tab drawn differently.
 fn is_part(input: &str, ours: &str) -> bool {
     if ours.contains(input) {
         return true;

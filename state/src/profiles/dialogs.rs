@@ -11,7 +11,7 @@ pub struct Marker {
     pub what: String,
 }
 
-/// At most so many more rows, then the end of what is written.
+/// Matches at most `rows` more rows and the end of the text.
 pub(super) fn end(rows: usize) -> String {
     format!(r"(?:\n[^\n]*){{0,{rows}}}\Z")
 }
@@ -39,7 +39,7 @@ pub fn common_startup() -> Vec<Marker> {
         ),
         dialog(r"in bypass permissions mode", r"no\b|yes\b", "bypass-permissions dialog"),
         dialog(r"detected a custom api key|do you want to use this api key", r"no\b|yes\b", "API key dialog"),
-        // The wordings of these two were not seen on a screen of ours.
+        // The wordings of these two are not from a real screen.
         dialog(
             r"(?:select|choose|pick) (?:a |your |the )?(?:[a-z]+ )?(?:theme|text style)",
             r"\S",
@@ -55,8 +55,8 @@ pub fn common_startup() -> Vec<Marker> {
     ]
 }
 
-/// Dialogs in mid-work that every profile knows. The last ones are known by their shape alone, whatever they
-/// ask: a text and an Enter would choose something in them that nobody has read.
+/// Dialogs during work that every profile knows. The last ones are recognized by their shape, with any text: a message
+/// and an Enter would answer them unread.
 pub fn common_permission() -> Vec<Marker> {
     let (chosen, other) = (r"[ \u00a0│┃]*[❯›>●][ \u00a0]+[0-9]+[.)] ", r"[ \u00a0│┃]+[0-9]+[.)] ");
     let between = r"[^\n]*\n(?:(?:[ \u00a0│┃][^\n]*)?\n){0,16}?";
@@ -71,7 +71,7 @@ pub fn common_permission() -> Vec<Marker> {
         // Numbered options, one of them chosen: the first or a later one.
         marker(&format!("^{chosen}{between}{other}{below}"), "a list to choose from"),
         marker(&format!("^{other}{between}{chosen}{below}"), "a list to choose from"),
-        // Some show the default behind the choices: `(yes/no) [no]: `.
+        // Some show the default after the choices: `(yes/no) [no]: `.
         marker(
             r"(?i)[\[(]y(?:es)?[/|]no?(?:[/|]\[?[a-z]+\]?)*[\])](?:[ \u00a0]\[[a-z]+\])?[ \u00a0]*[:?>]?[ \u00a0]*\Z",
             "a question to be answered with yes or no",

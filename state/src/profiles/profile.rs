@@ -1,4 +1,4 @@
-//! A profile: what swarm knows of one agent CLI, and the commands that follow from it.
+//! A profile: the facts about one agent CLI, and the commands that follow from it.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::transcript::{Account, Usage};
 use crate::words::base_name;
 
 /// The facts about one agent CLI that swarm uses. A field that is left out has the generic row's value.
-/// [`Profile::default`] is blank and fits no agent; a command that no row knows has [`Profile::generic`].
+/// [`Profile::default`] is empty and fits no agent; an unknown command has [`Profile::generic`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default = "Profile::generic")]
 pub struct Profile {
@@ -20,10 +20,10 @@ pub struct Profile {
     pub commands: Vec<String>,
     /// Arguments that make the command run once without a screen of its own (`-p`, `exec`).
     pub one_shot: Vec<String>,
-    /// The first of `one_shot` needs nothing behind it.
+    /// The first of `one_shot` needs no further word.
     #[serde(skip_serializing_if = "is_default")]
     pub bare_one_shot: bool,
-    /// The words of `one_shot` need the prompt as their value. Where the prompt comes on standard input, a word
+    /// The words of `one_shot` need the prompt as their value. If the prompt comes on standard input, a word
     /// without a value is left out.
     #[serde(skip_serializing_if = "is_default")]
     pub one_shot_takes_prompt: bool,
@@ -36,7 +36,7 @@ pub struct Profile {
     /// The flag that precedes the first prompt of a conversation, where the prompt is not a plain argument.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chat_flag: Option<String>,
-    /// The command takes `--` as the end of its options, so a prompt may begin with `-` behind it. False for an
+    /// The command accepts `--` as the end of its options, so a prompt after it may begin with `-`. False for an
     /// unknown command: a script would see `--` as its argument.
     pub end_of_options: bool,
     /// The flag that names a new session, so that its transcript can be found.
@@ -60,15 +60,15 @@ pub struct Profile {
     /// Wordings of its outages, tried before [`crate::outage::common`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outage: Vec<Wording>,
-    /// Arguments with which a one-shot command prints a record, of its own words above all. Without them its
-    /// words cannot be told from what its tools print. Empty where it needs none.
+    /// Arguments with which a one-shot command prints a record. Without them, the agent's messages and the output of its
+    /// tools look alike. Empty if none are needed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub record_args: Vec<String>,
     /// Options by which the user decides what the agent may do unattended, in the order to suggest them. Empty if none
     /// is needed or known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub permission_flags: Vec<String>,
-    /// The arguments with which it works without permission prompts; empty where none is needed or known.
+    /// The arguments with which it works without permission prompts; empty if none are needed or known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unattended_args: Vec<String>,
     /// The variable without which it refuses these arguments when root starts it.
@@ -91,8 +91,8 @@ pub struct Profile {
     pub model_flag: Option<String>,
     /// Patterns for a screen that shows the input box.
     pub ready: Vec<String>,
-    /// The input box, with the text in it as the group `input`. Enter is pressed only while the box holds what was
-    /// typed. Where none is given swarm goes by the last row with an input mark.
+    /// The input box, with its text as the group `input`. Enter is pressed only while the box holds the typed text.
+    /// Without a pattern, swarm uses the last row with an input mark.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub input: Vec<String>,
     /// A request that failed for good, as the CLI's own row directly above its input box shows it, with the error's
@@ -102,15 +102,15 @@ pub struct Profile {
     /// The agent hides its input box while it works.
     #[serde(skip_serializing_if = "is_default")]
     pub hides_input: bool,
-    /// Milliseconds that a ready screen must stand before typing: some agents replace their first screen by a dialog.
+    /// Milliseconds that a ready screen must last before typing: some agents replace their first screen by a dialog.
     #[serde(skip_serializing_if = "is_default")]
     pub settle_ms: u64,
     /// Patterns for a screen of a working agent.
     pub working: Vec<String>,
-    /// Dialogs at start-up: the next run would meet the same, so nothing is killed. Beside these, those of
-    /// [`super::common_startup`] hold for every agent.
+    /// Dialogs at start-up: the next run would show the same, so nothing is killed. [`super::common_startup`] holds for
+    /// every agent, too.
     pub startup: Vec<Marker>,
-    /// Dialogs in mid-work: the inactivity rule holds. Beside these, those of [`super::common_permission`] hold.
+    /// Dialogs during work: the inactivity rule holds. [`super::common_permission`] holds, too.
     pub permission: Vec<Marker>,
 }
 
@@ -131,8 +131,8 @@ pub enum HookStyle {
 const DEFAULT_HOLD: u64 = 300;
 
 impl Profile {
-    /// The row for a command that no other row knows. A last row that starts with an input mark is ready: a program at
-    /// its prompt. Not so where the row looks like the chosen one of a list: with a number, or below an indented row.
+    /// The row for an unknown command. A screen is ready if its last row starts with an input mark, as of a program at
+    /// its prompt; not if the row looks like the chosen one of a list: with a number, or below an indented row.
     pub fn generic() -> Self {
         Self {
             name: "generic".into(),
@@ -140,7 +140,7 @@ impl Profile {
             ready: [
                 // Alone in its row, with a footer or a clock of at most four rows below it.
                 r"^(?:❯|>|\$|>>>)(?:\n[^\n]*){0,4}\Z",
-                // Without look-around, which takes a hundred times as long: each row is spelled out as what it may be.
+                // Without look-around, which takes a hundred times as long: the pattern lists the allowed rows.
                 concat!(
                     r"(?:\A|^(?:[^ \u00a0\n][^\n]*|[ \u00a0]+(?:[^\S \u00a0\n][^\n]*)?)?\n)(?:❯|>|\$|>>>)[ \u00a0]",
                     r"[ \u00a0]*(?:[^ \u00a0\d\n][^\n]*|\d+(?:[^\d.)\n][^\n]*)?)?\Z",
@@ -180,9 +180,9 @@ impl Profile {
         known(wanted, own)
     }
 
-    /// The command with the prompt as its argument, for the `arg` route. A prompt that begins with `-` is kept from
-    /// being read as an option: a long flag takes it as `--flag=PROMPT`; without a flag `--` stands before it where the
-    /// command is known to take that.
+    /// The command with the prompt as its argument, for the `arg` route. A prompt that begins with `-` must not be read
+    /// as an option: it becomes `--flag=PROMPT` with a long flag; without a flag, `--` precedes it if the command is
+    /// known to accept that.
     pub fn command_with_prompt(&self, cmd: &[String], prompt: &str) -> Vec<String> {
         let mut cmd = cmd.to_vec();
         let dashed = prompt.starts_with('-');
@@ -257,12 +257,12 @@ impl Profile {
         Some(u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX))
     }
 
-    /// Every wording of an outage that holds for it: its own first.
+    /// The wordings of its outages: its own first.
     pub fn outages(&self) -> Vec<Wording> {
         self.outage.iter().cloned().chain(crate::outage::common()).collect()
     }
 
-    /// Whether the command can be given a session id: its CLI takes one, and it has not chosen one itself.
+    /// Whether the command can get a session id: its CLI accepts one, and the command does not choose its session.
     pub fn takes_session(&self, cmd: &[String]) -> bool {
         let chooses = |arg: &String| {
             let flag = arg.split_once('=').map_or(arg.as_str(), |(flag, _)| flag);
@@ -281,7 +281,7 @@ impl Profile {
         !self.permission_flags.is_empty() && !cmd.iter().skip(program(cmd) + 1).any(decides)
     }
 
-    /// Whether the command leaves a record, as far as that is a matter of its arguments.
+    /// Whether the command leaves a record, as far as its arguments decide that.
     pub fn leaves_record(&self, cmd: &[String]) -> bool {
         let args = &self.record_args;
         let joined = args.join("=");
@@ -291,7 +291,7 @@ impl Profile {
     /// Whether a record on the screen of this command can only be the output of its tools: the command shows its own
     /// messages as text.
     pub fn shows_text(&self, cmd: &[String], via: PromptVia) -> bool {
-        // The output of an unknown command is unknown, and so is that of a command that runs like a one-shot.
+        // The output of an unknown command is unknown, and so is that of one that runs like a one-shot command.
         match self.is_one_shot(cmd) {
             true => !self.leaves_record(cmd),
             false => !self.one_shot.is_empty() && via == PromptVia::Paste,
@@ -320,7 +320,7 @@ impl Profile {
         inserted(cmd, self.place_of_flags(cmd), self.unattended_args.iter().cloned())
     }
 
-    /// The command with a session id, where it takes one: right behind the program, before any prompt.
+    /// The command with a session id directly after the program, if it accepts one.
     pub fn command_with_session(&self, cmd: &[String], id: &str) -> Vec<String> {
         let flag = self.session_flag.clone().filter(|_| self.takes_session(cmd));
         let flag = flag.into_iter().flat_map(|flag| [flag, id.to_owned()]);
@@ -333,7 +333,7 @@ fn inserted(cmd: &[String], at: usize, words: impl IntoIterator<Item = String>) 
     before.iter().cloned().chain(words).chain(after.iter().cloned()).collect()
 }
 
-/// The index of the program's word: behind `env`, its options and its assignments.
+/// The index of the program's word: after `env`, its options and its assignments.
 pub(super) fn program(cmd: &[String]) -> usize {
     let mut at = 0;
     while cmd.get(at).is_some_and(|word| base_name(word) == "env") {

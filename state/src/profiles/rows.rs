@@ -1,5 +1,5 @@
-//! The rows: one function a CLI. Markers were taken from screens of the versions named there, unless the
-//! comment says otherwise.
+//! The rows: one function for each CLI. Markers are from screens of the named versions, unless a comment states
+//! otherwise.
 
 use super::dialogs::{Marker, dialog, end, marker};
 use super::profile::{HookStyle, Profile};
@@ -142,8 +142,8 @@ fn codex() -> Profile {
     }
 }
 
-/// opencode 1.18. `run` reads stdin, and unlike an argument what it reads there is not put in quotes. It prints
-/// its words and its tools' output alike, but for `--format json`, where steps and price stand too.
+/// opencode 1.18. `run` reads stdin, and unlike an argument, that text is not quoted. Its messages and tool output look
+/// alike, except with `--format json`, which also has steps and prices.
 fn opencode() -> Profile {
     Profile {
         name: "opencode".into(),
@@ -158,13 +158,13 @@ fn opencode() -> Profile {
         model_flag: Some("--model".into()),
         interactive_via: PromptVia::Paste,
         one_shot_via: PromptVia::Stdin,
-        // The box: framed rows, the lower edge. On the first screen much stands below it.
+        // The box: framed rows and the lower edge. The first screen has many rows below it.
         ready: words(&[r"^\s*┃[^\n]*\n\s*╹▀{8}"]),
         // The last row of the frame names the mode and the model.
         input: words(&[r"^(?P<input>(?:[ ]*┃[^\n]*\n)+?)[ ]*┃  [^\n]* · [^\n]*\n[ ]*╹▀{8}"]),
         error: vec![opencode_error()],
         working: vec![format!(r"\besc (?:again to )?interrupt\b[^\n]*{}", end(3))],
-        // This dialog was not seen on a screen of ours.
+        // This dialog is not from a real screen.
         permission: vec![marker(
             &format!(
                 r"^\s*┃?\s*△ Permission required[^\n]*\n(?:[^\n]*\n){{0,16}}?[^\n]*\bAllow once\b[^\n]*{}",
@@ -268,7 +268,7 @@ fn qwen() -> Profile {
     }
 }
 
-/// aider 0.86: a rule and a `>` mark, and questions that end in `(Y)es/(N)o`. `--message` works on the message and
+/// aider 0.86: a rule and a `>` mark, and questions that end in `(Y)es/(N)o`. With `--message`, it does the task and
 /// exits.
 fn aider() -> Profile {
     Profile {
@@ -289,7 +289,7 @@ fn aider() -> Profile {
             r"^(?P<input>(?:(?:[a-z-]+(?: multi)?)?>(?:[ \u00a0][^\n]*)?\n)*",
             r"(?:[a-z-]+(?: multi)?)?>(?:[ \u00a0][^\n]*)?)\Z",
         )]),
-        // Below it may stand what the error means, and the mark. After an answer the tokens stand there.
+        // An explanation and the mark may follow. After an answer, the tokens follow.
         error: words(&[concat!(
             r"^[ ░]*(?P<error>litellm\.\w+: [^\n]*)(?:\n[^\n]+){0,3}?",
             r"(?:\n\n?─{8}[^\n]*\n(?:[a-z-]+(?: multi)?)?>[^\n]*)?\s*\Z",

@@ -18,27 +18,27 @@ const MAX_ROWS_BETWEEN: usize = 16;
 /// The answers that a dialog offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
-    /// Every answer but Enter alone, which each dialog accepts.
+    /// All answers except Enter alone, which each dialog accepts.
     offered: Vec<Answer>,
-    /// The index of the highlighted row, where the dialog is a list.
+    /// The index of the highlighted row, if the dialog is a list.
     highlighted: Option<usize>,
 }
 
 /// One answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The keys as the dialog shows them; none where Enter alone is the answer.
+    /// The keys as the dialog shows them; empty if Enter alone is the answer.
     pub keys: String,
-    /// The index of the row in a list that they choose.
+    /// The index of the chosen row in a list.
     row: Option<usize>,
 }
 
 /// The effect that the keys of an answer had on the dialog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterKeys {
-    /// The chosen row is highlighted, or the keys stand behind the question: Enter completes the answer.
+    /// The chosen row is highlighted, or the keys appear after the question: Enter completes the answer.
     NeedsEnter,
-    /// The keys had no effect, or another one than the answer means.
+    /// The keys had no effect, or a different one.
     Ignored,
     /// The screen shows something else.
     Changed,
@@ -62,7 +62,7 @@ impl Answers {
         Self { offered, highlighted: None }
     }
 
-    /// The answer that a text gives; `None` where the dialog does not offer it.
+    /// The answer for a text; `None` if the dialog does not offer it.
     pub fn find(&self, text: &str) -> Option<Answer> {
         if text.is_empty() {
             return Some(Answer::default());
@@ -98,10 +98,10 @@ impl fmt::Display for Answers {
     }
 }
 
-/// A row of the screen, taken apart.
+/// A row of the screen, split.
 struct Parsed<'r> {
     marked: bool,
-    /// The column of its text, behind frame and mark.
+    /// The column of its text, after frame and mark.
     column: usize,
     number: Option<u32>,
     /// Without frames and mark, with the number.
@@ -127,7 +127,7 @@ fn parse(row: &str) -> Parsed<'_> {
     Parsed { marked, column, number, text }
 }
 
-/// The list around the last row with a mark. Everything below it is indented or framed, or the list is only quoted.
+/// The list around the last row with a mark. If a row below it is neither indented nor framed, the list is a quotation.
 fn list(rows: &[&str]) -> Option<Answers> {
     let parsed: Vec<Parsed<'_>> = rows.iter().map(|row| parse(row)).collect();
     let mark = parsed.iter().rposition(|row| row.marked)?;
@@ -158,7 +158,7 @@ fn list(rows: &[&str]) -> Option<Answers> {
     Some(Answers { offered, highlighted: Some(highlighted) })
 }
 
-/// The places of the rows whose numbers lead up to and on from the marked one's, in one column.
+/// The places of the rows in the marked one's column whose numbers continue its number up and down.
 fn numbered(parsed: &[Parsed<'_>], mark: usize, number: u32) -> Vec<usize> {
     let column = parsed[mark].column;
     let next = |from: &mut dyn Iterator<Item = usize>, wanted: u32| {
@@ -203,7 +203,7 @@ fn adjacent(parsed: &[Parsed<'_>], mark: usize) -> Vec<usize> {
     places
 }
 
-/// The letter in parentheses at the end of a row's label, which may go on in further rows.
+/// The letter in parentheses at the end of a row's label, which may continue in further rows.
 fn letter(parsed: &[Parsed<'_>], place: usize) -> Option<char> {
     let at_end = |text: &str| {
         let (_, tail) = text.strip_suffix(')')?.rsplit_once('(')?;
@@ -231,7 +231,7 @@ fn yes_no(row: &str) -> Vec<Answer> {
             words.push(letter.to_ascii_lowercase().to_string());
         }
     }
-    // `[y/N]`, and with its default behind it: `(yes/no) [no]`
+    // `[y/N]`, or followed by its default: `(yes/no) [no]`
     let in_brackets = |text: &str| {
         let in_square = || text.strip_suffix(']')?.rsplit_once('[');
         let (before, inner) = text.strip_suffix(')').map_or_else(in_square, |text| text.rsplit_once('('))?;

@@ -1,4 +1,4 @@
-//! Tells old matches from new ones: those that were on the screen before the prompt was delivered.
+//! Distinguishes new matches from old ones, which were on the screen before the prompt was delivered.
 //!
 //! A screen keeps its old rows in place or scrolls them up, below a header that may not move. Rows that align with
 //! the old screen are old, all others are new. If no row aligns, the text was wrapped again or is gone. Then an old
@@ -39,7 +39,7 @@ impl Baseline {
         })
     }
 
-    /// More matches after some text than there were after it before.
+    /// Whether some text now precedes more matches than before.
     fn has_new_context(&self, done: &Pattern, view: &str, found: &[Range<usize>]) -> bool {
         let text = self.rows.join("\n");
         let old_ink = Ink::of(&text, Detail::Signs);
@@ -64,7 +64,7 @@ fn bare(row: &str) -> &str {
     row.strip_prefix(['●', '•', '⏺', '✦']).map_or(row, str::trim_start)
 }
 
-/// The rows of `now` that are rows of `old`: the head that stands still and the block that moved; `None` where no
+/// The rows of `now` that are rows of `old`: the head that stays in place and the block that moved; `None` if no
 /// written row lines up. Rows above the old screen (a capture with scrollback) are old.
 fn aligned(old: &[&str], now: &[&str]) -> Option<Vec<Range<usize>>> {
     let run = |from: usize, at: usize| {
@@ -76,12 +76,12 @@ fn aligned(old: &[&str], now: &[&str]) -> Option<Vec<Range<usize>>> {
     };
     let head = run(0, 0).count();
     let head_ink: usize = run(0, 0).sum();
-    // Up: the rows after the head come from further down.
+    // Up: the rows after the head were further down.
     let up = (head + 1..old.len())
         .map(|from| (run(from, head).sum::<usize>(), run(from, head).count()))
         .max()
         .unwrap_or_default();
-    // Down: the whole old screen stands below older rows.
+    // Down: the whole old screen is below older rows.
     let down = (1..now.len())
         .map(|at| (run(0, at).sum::<usize>(), at + run(0, at).count()))
         .max()

@@ -1,10 +1,10 @@
-//! The prompt's echo on a screen, wherever the agent's screen wrapped, framed or cut it.
+//! Finds the prompt's echo on a screen, also if the agent wrapped, framed or cut it.
 //!
 //! Prompt and screen are compared by their *ink*: their characters without white space, frames and the marks of an
 //! input box. A match of the done pattern is echo when it lies in a whole copy of the prompt, or in rows that are
 //! prompt text from end to end and hold enough of it around the match (the rest scrolled off, or did not fit into the
-//! input box). A row that holds the marker alone is the agent's own, unless the rows around it go on as the prompt
-//! does. All of that is done twice: with all signs, and with letters and digits alone, because some agents show the
+//! input box). A row with only the marker is the agent's own, unless the rows around it continue as the prompt does.
+//! The comparison is made twice: with all signs, and with letters and digits alone, because some agents show the
 //! prompt as rendered Markdown: bullets change their shape, emphasis and code lose their signs.
 
 use std::ops::Range;
@@ -12,16 +12,16 @@ use std::ops::Range;
 use crate::pattern::Pattern;
 
 /// Characters of the prompt around a match that make rows a part of it: in a framed row, in rows of a screen
-/// that has scrolled, and anywhere else. An agent that was told to print a line with the marker in it prints
-/// that line, so one row without frame or mark is never enough.
+/// that has scrolled, and anywhere else. If the prompt requires a line with the marker, the agent prints that
+/// line, so one row without frame or mark is never enough.
 const MIN_FRAMED_CHARS: usize = 4;
 const MIN_SCROLLED_CHARS: usize = 8;
 const MIN_ECHO_CHARS: usize = 24;
 
-/// White space this wide divides a row: a side panel begins behind it.
+/// White space this wide divides a row: a side panel begins after it.
 const MIN_GAP_COLUMNS: usize = 4;
 
-/// Rounds of "blank the echo, look again": each blanks more, real screens need one or two.
+/// Maximum rounds of blanking the echo: each blanks more, real screens need one or two.
 const MAX_ROUNDS: usize = 8;
 
 /// The most places of the prompt that a match is compared with.
@@ -39,7 +39,7 @@ pub(super) enum Detail {
 /// The characters of a text that count for a [`Detail`].
 pub(super) struct Ink {
     text: String,
-    /// For each byte of `text`, the byte of the source; at the end the source's length.
+    /// For each byte of `text`, its position in the source; at the end the source's length.
     origin: Vec<usize>,
     /// The bytes of `text` at which a stretch of a row begins, ascending; at the end its length.
     stretches: Vec<usize>,
@@ -108,7 +108,7 @@ fn is_frame(c: char) -> bool {
     matches!(c, '\u{2500}'..='\u{259f}')
 }
 
-/// The marks that stand before the user's text, and what is not seen.
+/// The marks before the user's text, and invisible characters.
 fn is_mark(c: char) -> bool {
     matches!(c, '❯' | '›' | '>' | '|' | '\u{200b}'..='\u{200d}' | '\u{fe0f}' | '\u{feff}')
 }
@@ -117,14 +117,14 @@ fn is_mark(c: char) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Echo {
     ink: String,
-    /// The same by its letters and digits.
+    /// The same with letters and digits only.
     letters: String,
-    /// The prompt is the marker and nothing else: a copy of it proves nothing.
+    /// The prompt is only the marker: a copy of it proves nothing.
     bare: bool,
 }
 
 impl Echo {
-    /// `None` where the prompt holds nothing that the pattern could match: no echo of it can fool anybody.
+    /// `None` if the pattern cannot match in the prompt: its echo needs no check.
     pub(super) fn new(done: &Pattern, prompt: &str) -> Option<Self> {
         let prompt = super::text::strip(prompt);
         let flat = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -155,7 +155,7 @@ impl Echo {
         found: &Range<usize>,
         scrolled: bool,
     ) -> Option<Range<usize>> {
-        // A match without width (look-around) stands for the rest of its row.
+        // A match without width (look-around) counts as the rest of its row.
         let row_end = view[found.end..].find('\n').map_or(view.len(), |len| found.end + len);
         let found = if found.is_empty() { found.start..row_end } else { found.clone() };
         let core = ink.range(&found);
@@ -181,7 +181,7 @@ impl Echo {
                 Lead::Mark => true,
                 Lead::Frame => context >= MIN_FRAMED_CHARS,
                 Lead::Other => {
-                    // By its letters alone, an answer with a bullet looks like a row that has none.
+                    // With letters alone, an answer with a bullet looks like a row without one.
                     let whole_row = matches!(detail, Detail::Signs) && !self.bare;
                     let cut = scrolled && whole.start == 0 && at_end && whole_row;
                     cut || (several && context >= enough)
@@ -206,8 +206,8 @@ fn barriers(view: &str, ink: &Ink, core: &Range<usize>, before: usize, after: us
     start..end
 }
 
-/// The matches of `done` in `view` that are no echo of any of these prompts. `scrolled`: the top of the view may be the
-/// rest of something that was longer.
+/// The matches of `done` in `view` that are not an echo of a prompt. `scrolled`: the top of the view may be the end of
+/// a longer text.
 pub(super) fn outside(echoes: &[Echo], done: &Pattern, view: &str, scrolled: bool) -> Vec<Range<usize>> {
     let mut masked = view.to_owned();
     for detail in [Detail::Signs, Detail::Letters] {
@@ -249,7 +249,7 @@ fn common(a: impl Iterator<Item = char>, b: impl Iterator<Item = char>) -> usize
 
 /// The text before a stretch in its row.
 enum Lead {
-    /// The mark of the user's own text, and nothing else.
+    /// Only the mark of the user's own text.
     Mark,
     /// The side of a frame.
     Frame,
@@ -268,7 +268,7 @@ fn lead(view: &str, at: usize) -> Lead {
     }
 }
 
-/// Overwrites a part of the text with NUL, which no stripped text holds; newlines stay, so that rows do.
+/// Overwrites a part of the text with NUL, which no stripped text holds. Newlines stay, to keep the rows.
 fn blank(text: &mut String, range: &Range<usize>) {
     let blanked: String = text[range.clone()]
         .chars()

@@ -7,10 +7,10 @@
 
 use std::collections::HashSet;
 
-/// Letters and digits of a row within a line of the prompt that make it a copy by themselves.
+/// Minimum letters and digits of a row within a line of the prompt that make it a copy.
 const MIN_COPY_CHARS: usize = 24;
 
-/// Text that is not output of the agent: what it was given, and what stood on the screen before.
+/// Text that is not output of the agent: its input, and the screen before.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownText {
     before: HashSet<String>,
@@ -71,7 +71,7 @@ fn ink(text: &str) -> String {
     ink
 }
 
-/// Whether a row holds what an agent shows instead of a long paste.
+/// Whether a row has the token that an agent shows instead of a long paste.
 fn is_folded(row: &str) -> bool {
     row.contains("[Pasted ")
 }

@@ -10,16 +10,16 @@ use super::dialog::Blocked;
 use crate::pattern::{Pattern, PatternError};
 use crate::profiles::{self, Marker, Profile};
 
-/// The dialogs that any agent may show. (Each of them does compile, as a test of the profiles holds.)
+/// The dialogs that any agent may show. A test of the profiles checks that all compile.
 static COMMON_STARTUP: LazyLock<Vec<(Pattern, Blocked)>> =
     LazyLock::new(|| dialogs(&profiles::common_startup(), true).flatten().collect());
 static COMMON_PERMISSION: LazyLock<Vec<(Pattern, Blocked)>> =
     LazyLock::new(|| dialogs(&profiles::common_permission(), false).flatten().collect());
 
-/// Those in use, by profile.
+/// The markers in use, by profile.
 static KNOWN: Mutex<Vec<(Profile, Weak<Markers>)>> = Mutex::new(Vec::new());
 
-/// The compiled patterns of one agent; the fields are explained at those of [`Profile`].
+/// The compiled patterns of one agent; the fields are as in [`Profile`].
 #[derive(Debug)]
 pub(super) struct Markers {
     pub ready: Vec<Pattern>,
@@ -33,7 +33,7 @@ pub(super) struct Markers {
 }
 
 impl Markers {
-    /// The markers of a profile, shared with whoever else has them; [`PatternError`] when one of them is not valid.
+    /// The markers of a profile, shared between its workers; [`PatternError`] if one is invalid.
     pub(super) fn of(profile: &Profile) -> Result<Arc<Self>, PatternError> {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let same = known.iter().filter(|(other, _)| other == profile);
@@ -60,8 +60,8 @@ impl Markers {
         })
     }
 
-    /// The dialogs to look for. Those at start-up come first, since their wording is the narrower one, and of
-    /// each kind the profile's own, which know best what to call it.
+    /// The dialogs to search for: those at start-up first, because their wording is narrower, and of each kind the
+    /// profile's own first, because their descriptions are more specific.
     pub(super) fn dialogs(&self) -> impl Iterator<Item = &(Pattern, Blocked)> {
         let (startup, permission) = (&*COMMON_STARTUP, &*COMMON_PERMISSION);
         self.startup.iter().chain(startup).chain(&self.permission).chain(permission)

@@ -10,10 +10,10 @@ use md5::{Digest, Md5};
 /// The rows that the fingerprint covers.
 const FINGERPRINT_ROWS: usize = 20;
 
-/// The most blanks that one cursor-forward becomes: wider than any terminal is not worth its memory.
+/// Maximum number of spaces for one cursor-forward, to limit memory: wider than any terminal.
 const MAX_FORWARD_COLUMNS: usize = 200;
 
-/// Removes escape sequences and control characters from what a terminal was sent. A cursor-forward becomes spaces,
+/// Removes escape sequences and control characters from terminal output. A cursor-forward becomes spaces,
 /// since tmux writes the gaps between words so. A tab becomes one space, a carriage return without a newline becomes a
 /// newline (the overwritten text stays readable). Of a sequence that is incomplete at the end of its line, only the
 /// introducer goes.
@@ -21,7 +21,7 @@ pub fn strip(text: &str) -> String {
     plain(text).into_owned()
 }
 
-/// [`strip`] without the copy where there is nothing to do.
+/// [`strip`], without a copy if nothing has to be removed.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if is_plain(text) {
         return Cow::Borrowed(text);
@@ -32,15 +32,15 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
         if index > 0 {
             out.push('\n');
         }
-        // A parser for each line: no sequence of a sane program spans two, and a broken one must not
-        // hide what follows it.
+        // A parser for each line: no valid sequence spans two lines, and a broken one must not hide the
+        // next line.
         out.push_str(&strip_ansi_escapes::strip_str(defuse(line)));
     }
     Cow::Owned(out)
 }
 
-/// True when a newline is the only control character. A screen nearly always is: the bytes are looked at in one
-/// go, and the characters only where a byte may belong to a control character.
+/// True if a newline is the only control character, as on nearly every screen. Characters are decoded only if a byte
+/// may belong to another control character.
 fn is_plain(text: &str) -> bool {
     // The control characters beyond ASCII begin with C2.
     let suspect = |byte: u8| (byte < b' ' && byte != b'\n') || byte == 0x7f || byte == 0xc2;
@@ -66,7 +66,7 @@ fn defuse(line: &str) -> String {
     out
 }
 
-/// Handles what follows an ESC at `start`; returns where to go on.
+/// Handles the sequence after an ESC at `start`; returns the position to continue at.
 fn escape(chars: &[char], start: usize, out: &mut String) -> usize {
     let span = |from: usize, low: char, high: char| {
         from + chars.iter().skip(from).take_while(|c| (low..=high).contains(*c)).count()
@@ -152,7 +152,7 @@ pub fn styled(row: &str) -> String {
     out
 }
 
-/// The rows of a stripped text: trailing blanks of each row and blank rows at the end are gone.
+/// The rows of a stripped text, without trailing spaces and without empty rows at the end.
 pub(crate) fn rows(plain: &str) -> Vec<&str> {
     let mut rows: Vec<&str> = plain.split('\n').map(str::trim_end).collect();
     while rows.last().is_some_and(|row| row.is_empty()) {
@@ -171,7 +171,7 @@ pub(crate) fn fingerprint(rows: &[&str]) -> [u8; 16] {
     md5.finalize().into()
 }
 
-/// As [`fingerprint`], blind to what a clock or a spinner changes in place.
+/// As [`fingerprint`], but a clock or a spinner does not change it.
 pub(crate) fn calm_fingerprint(rows: &[&str]) -> [u8; 16] {
     let calm = |row: &&str| {
         let mut line = String::with_capacity(row.len());
@@ -193,7 +193,7 @@ pub(crate) fn calm_fingerprint(rows: &[&str]) -> [u8; 16] {
     fingerprint(&last.iter().map(|line| line.trim()).collect::<Vec<_>>())
 }
 
-/// Characters that agents turn in place while they work.
+/// Characters that agents use as spinners.
 fn is_spinner(c: char) -> bool {
     matches!(c, '\u{2800}'..='\u{28ff}' | '\u{25d0}'..='\u{25d7}' | '\u{25dc}'..='\u{25e1}' | '\u{25f0}'..='\u{25f7}')
         || "|/-\\*·•✢✳✶✻✽✺✹✸✷✴".contains(c)
