@@ -1,7 +1,7 @@
 //! Requests of an agent that its hook holds open, and a person's answers to them.
 //!
-//! Claude Code shows its dialog and runs the `PermissionRequest` hook at the same time, and takes the first answer. The
-//! hook's process asks the daemon again and again for an answer; nothing is ever typed into the dialog. Pure: the hook
+//! Claude Code shows its dialog and runs the `PermissionRequest` hook at the same time, and uses the first answer. The
+//! hook's process polls the daemon for an answer; nothing is ever typed into the dialog. Pure: the hook
 //! (`src/hooks/hold.rs`) and the daemon (`src/daemon/verbs/hold.rs`) do the rest.
 
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ pub enum RequestAnswer {
     Yes,
     /// Deny it.
     No,
-    /// Allow it, and whatever the agent CLI suggests to allow with it.
+    /// Allow it, and the further permissions that the agent CLI suggests.
     Always,
     /// Deny a permission with this message; the answer to a question.
     Text(String),
@@ -144,7 +144,7 @@ fn questions<'a>(tool: &str, input: &'a Value) -> Vec<&'a Value> {
     listed.into_iter().flatten().filter(|question| question["question"].is_string()).collect()
 }
 
-/// The tool, with the argument that says what it does: the first text of these names, or all arguments.
+/// The tool, with the argument that describes the call: the first text of these names, or all arguments.
 fn permission_text(tool: &str, input: &Value) -> String {
     const TELLING: [&str; 7] = ["command", "file_path", "notebook_path", "path", "url", "pattern", "query"];
     let told = TELLING.iter().find_map(|name| input[name].as_str());

@@ -10,7 +10,7 @@
 //!
 //! So input counts as typing unless something else explains it: the client is read-only or a control client, it is in a
 //! mode or after the prefix, its focus or mode has changed since the list before, or the client has just attached. A
-//! click into an agent that uses the mouse cannot be told from a key and counts as typing.
+//! click into an agent that uses the mouse looks like a key and counts as typing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,7 @@ impl ClientWatch {
                     client.activity > before.activity && same && !client.is_in_mode
                 }
                 None => {
-                    // The daemon before may have seen somebody type here.
+                    // The previous daemon may have seen a person type here.
                     if client.created <= self.since {
                         self.typists.insert(*key);
                     }
@@ -94,7 +94,7 @@ impl ClientWatch {
         self.typists.iter().filter_map(|key| self.clients.get(key)).any(|client| client.pane == pane)
     }
 
-    /// The person at a pane, given the clients in which somebody types. `delay` is the time to the end of the hold.
+    /// The person at a pane, given the clients with typing. `delay` is the time to the end of the hold.
     pub fn presence(&self, pane: &str, typing: &[AttachedClient], delay: std::time::Duration) -> Presence {
         if typing.iter().any(|client| client.pane == pane) {
             Presence::Typing
@@ -190,7 +190,7 @@ mod tests {
     }
 
     proptest! {
-        /// Without new input nobody types, and without a client nobody is there.
+        /// Without new input no person types, and without a client no person is there.
         #[test]
         fn typing_needs_input(activities in prop::collection::vec(100i64..110, 1..20)) {
             let mut watch = ClientWatch::new(90);

@@ -1,4 +1,4 @@
-//! Docker Sandbox: the name of a sandbox, the arguments of each call of `docker`, and what it cannot do.
+//! Docker Sandbox: the name of a sandbox, the arguments of each call of `docker`, and unsupported options.
 //!
 //! Pure: the edge (`src/sandbox/docker.rs`) runs the calls. The source is the ralph document, sections 3 and 4: create
 //! a sandbox with the stock template, set it up once with `exec`, and run the agent in it with `run`. Its files are a
@@ -57,8 +57,8 @@ impl Workspace {
     }
 }
 
-/// The name of the sandbox of a project: `ralph-` and its path, with `_` for each character that is no letter of
-/// ASCII, digit, `.`, `_` or `-`.
+/// The name of the sandbox of a project: `ralph-` and its path, with `_` for each character other than an ASCII letter
+/// or digit, `.`, `_` and `-`.
 pub fn sandbox_name(project: &Path) -> String {
     let legal = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
     format!("ralph-{}", project.to_string_lossy().chars().map(legal).collect::<String>())
@@ -138,7 +138,7 @@ pub fn mark_call(name: &str) -> Vec<String> {
     script_call(name, false, &format!("cat {AGENT_HOME}/{MARK_FILE} 2>/dev/null || true"), &[])
 }
 
-/// The mark of a setup: the directories of the sandbox, and what was set up. Another sandbox can have the same name.
+/// The mark of a setup: the directories of the sandbox, and the setup. Another sandbox can have the same name.
 pub fn setup_mark(workspaces: &[Workspace], setup: &str) -> String {
     let dirs: Vec<String> = workspaces.iter().map(Workspace::argument).collect();
     format!("{}\t{setup}", dirs.join(":").replace(['\t', '\n'], "_"))

@@ -4,7 +4,7 @@
 //! [`Event::Tick`] is due, and the views derive its status. The daemon's supervisor feeds events in and carries the
 //! effects out in order. The engine reads no clock and does no IO.
 //!
-//! Seven rules, each held by a test:
+//! Seven rules, each with a test:
 //!
 //! 1. Timers are derived from the phase. There is no set-timer effect, so no timer can be stale.
 //! 2. Every report has the number of its run; a report about another run is dropped.
@@ -220,11 +220,11 @@ pub struct Worker {
     policy: Policy,
     phase: Phase,
     run: Run,
-    /// How many run numbers belong to no agent, because their start came to nothing.
+    /// How many run numbers belong to no agent, because their start failed.
     #[serde(default)]
     unstarted: u64,
     last_exit: Option<Exit>,
-    /// Why a person is needed; `None` while nobody is.
+    /// Why a person is needed; `None` if none is.
     trouble: Option<Trouble>,
     ralph: Option<Loop>,
     #[serde(default)]
@@ -292,7 +292,7 @@ impl Worker {
         self.run
     }
 
-    /// How often its agent was started after the first time. A start that came to nothing does not count.
+    /// How often its agent was started after the first time. A failed start does not count.
     pub fn restart_count(&self) -> u64 {
         self.run.0.saturating_sub(self.unstarted).saturating_sub(1)
     }
@@ -317,7 +317,7 @@ impl Worker {
         self.phase.has_pane()
     }
 
-    /// True when looks at the screen are of use.
+    /// True if the screen has to be read.
     pub fn wants_screen(&self) -> bool {
         self.phase.watch().is_some()
     }

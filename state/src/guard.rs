@@ -37,7 +37,7 @@ pub struct Denial {
 }
 
 impl Denial {
-    /// The text for the agent: what was stopped, why, and what to do instead.
+    /// The text for the agent: the stopped call, the reason, and an alternative.
     pub fn reason(&self, settings: &str) -> String {
         format!(
             "swarm's guard stopped: {self}. {} Do not look for another way to do the same. If the task needs it, say so: \
@@ -72,7 +72,7 @@ impl Allowed {
     }
 }
 
-/// Judges a tool call; `None` lets it happen.
+/// Judges a tool call; `None` allows it.
 pub fn judge(tool: &str, input: &Value, place: &GuardPlace, allowed: &Allowed) -> Option<Denial> {
     let text = |name: &str| input.get(name).and_then(Value::as_str);
     let files =

@@ -2,7 +2,7 @@
 //!
 //! Claude Code and Codex send the same shape; Codex's `notify` has its own. Versions differ in their fields, so each
 //! field is optional: an unknown field is ignored, and a field of an unexpected type counts as absent. Used by `swarm
-//! hook EVENT` for session loops and for reports to the daemon. Deliberately absent: what follows from the input.
+//! hook EVENT` for session loops and for reports to the daemon. Deliberately absent: the reaction to the input.
 
 use std::path::PathBuf;
 
@@ -107,11 +107,11 @@ pub struct HookInput {
     pub cwd: Option<PathBuf>,
     /// The id of the turn (`prompt_id`, `turn_id`, `turn-id`).
     pub turn: Option<String>,
-    /// Whether this turn was already kept going by a Stop hook.
+    /// Whether a Stop hook has already continued this turn.
     pub stop_hook_active: Option<bool>,
-    /// The agent's last words, where the CLI gives them. Empty when its last message had no words.
+    /// The agent's last text, if the CLI reports it. Empty if its last message had no text.
     pub last_message: Option<String>,
-    /// How many background tasks run; `None` where the CLI does not tell.
+    /// How many background tasks run; `None` if the CLI does not report it.
     pub background_tasks: Option<usize>,
     /// The tool that is called.
     pub tool: Option<String>,
@@ -119,7 +119,7 @@ pub struct HookInput {
     pub tool_input: Option<Value>,
     /// The rules that the CLI offers for the permission of that call.
     pub suggestions: Option<Value>,
-    /// The prompt that was taken.
+    /// The accepted prompt.
     pub prompt: Option<String>,
     /// The kind of a notification (`permission_prompt`, `idle_prompt`).
     pub notification: Option<String>,
@@ -127,7 +127,7 @@ pub struct HookInput {
     pub message: Option<String>,
     /// The API's error.
     pub error: Option<String>,
-    /// The sub-agent that it is about. An empty one is the CLI's own helper (a compaction).
+    /// The sub-agent of the event. An empty one is the CLI's own helper (a compaction).
     pub agent: Option<String>,
     /// A sub-agent called the hook.
     pub is_sub_agent: bool,
@@ -171,7 +171,7 @@ impl HookInput {
 }
 
 /// Returns the signal of an event for the loop around the agent; `None` for an event that does not affect it. `held`:
-/// a session loop of swarm keeps the agent going.
+/// a session loop of swarm continues the agent's turn.
 pub fn heard(event: HookEvent, input: &HookInput, held: bool) -> Option<HookSignal> {
     match event {
         HookEvent::Stop if held || input.background_tasks.is_some_and(|tasks| tasks > 0) => {
@@ -186,7 +186,7 @@ pub fn heard(event: HookEvent, input: &HookInput, held: bool) -> Option<HookSign
         HookEvent::PostToolUse => Some(HookSignal::ToolUsed(None)),
         HookEvent::PreCompact => Some(HookSignal::ContextSpent),
         HookEvent::Notification => match input.notification.as_deref() {
-            // `idle_prompt` comes a minute after the end of a turn: no news where that end was reported.
+            // `idle_prompt` follows a minute after the end of a turn, which is usually reported before.
             Some("idle_prompt") => Some(HookSignal::Idle),
             Some("permission_prompt" | "elicitation_dialog") => Some(HookSignal::Asks(
                 input.message.clone().unwrap_or_else(|| "it asks for a permission".to_owned()),

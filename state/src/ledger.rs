@@ -1,4 +1,4 @@
-//! The ledger: what each iteration of a loop came to, and what was there before the first.
+//! The ledger: the result of each iteration of a loop, and the state before the first.
 //!
 //! Written next to an iteration's output, read for the next iteration's contract, the progress file, `swarm
 //! report` and `swarm why`. The forms are on disk: fields are only added. Deliberately absent: files.
@@ -92,8 +92,8 @@ impl Base {
         files.into_iter().filter(is_changed).cloned().collect()
     }
 
-    /// Stops watching what the checks wrote: `now` has the watched files after them. A directory without watched files
-    /// before is left out as a whole, since the next check may write other names there.
+    /// Stops watching files that the checks wrote: `now` has the watched files after them. A directory that had no
+    /// watched files is left out as a whole, since the next check may write other names there.
     pub fn leave_out_written(&mut self, now: &BTreeMap<String, String>) {
         let had_files = |dir: &str| self.protected.keys().any(|file| file.starts_with(dir));
         let written = self.changed(now).into_iter().map(|file| {

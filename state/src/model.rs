@@ -194,7 +194,7 @@ pub enum PromptVia {
 
 crate::word_table!(pub PromptVia, as_str, [(Auto, "auto"), (Stdin, "stdin"), (Arg, "arg"), (Paste, "paste")]);
 
-/// Seconds that a question may stay unanswered in mid-work when nobody sets another limit.
+/// Default of the seconds that a question may stay unanswered during work.
 pub const QUESTION_TIMEOUT_SECONDS: u64 = 600;
 
 /// [`QUESTION_TIMEOUT_SECONDS`], for serde.

@@ -1,7 +1,7 @@
 //! Outages: a usage limit, an overloaded API or a failed login that stops an agent.
 //!
 //! An iteration that ends in an outage does not count as a failure and is not used up. The loop waits until the reset
-//! time where it is known. What the CLI states in its own record comes first ([`Outage::of_error`]), then the error
+//! time if it is known. An error in the CLI's own record has priority ([`Outage::of_error`]), then the error
 //! that its screen shows above the input box ([`Outage::of_shown`]); the end of its output counts only for an agent
 //! that failed ([`Outage::of_output`]). The wordings are data: a profile can add its own. Deliberately absent: errors
 //! that waiting does not fix (a prompt that is too long, a bad request). They are failures.
@@ -37,12 +37,12 @@ pub enum OutageKind {
     Forbidden,
 }
 
-/// A wording and what it means.
+/// A wording and its meaning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wording {
     /// The pattern, in [`Pattern`]'s syntax.
     pub pattern: String,
-    /// The kind of outage that a match means.
+    /// The kind of outage of a match.
     pub kind: OutageKind,
 }
 
@@ -144,7 +144,7 @@ impl Outage {
     }
 
     fn of_text(text: &str, wordings: &[Wording], wall: DateTime<FixedOffset>) -> Option<Self> {
-        // A wording that does not compile was refused where it came in.
+        // A wording that does not compile was refused earlier.
         let matched = |wording: &&Wording| line_of(text, &wording.pattern).is_some();
         let wording = wordings.iter().find(matched)?;
         let message = one_line(line_of(text, &wording.pattern).unwrap_or_default());
@@ -152,7 +152,7 @@ impl Outage {
         Some(Self { kind: wording.kind, message, until })
     }
 
-    /// The wait before the next try: until the reset where it is known, otherwise growing with `n`, the number of
+    /// The wait before the next try: until the reset if it is known, otherwise growing with `n`, the number of
     /// outages in a row. `None` when waiting does not help, or has not helped for [`MAX_OUTAGE_TRIES`] tries: then
     /// the iteration has failed.
     pub fn wait(&self, n: u32, wall: DateTime<FixedOffset>) -> Option<Duration> {

@@ -2,7 +2,7 @@
 //!
 //! A directory on a network file system is seen by several hosts. A lock of the kernel may not reach the other hosts
 //! there, and a process id has no meaning on them. So the lock file also names the machine: host, boot and process
-//! namespace. [`decide`] says whether a new daemon may start. Not here: reading these facts.
+//! namespace. [`decide`] decides whether a new daemon may start. Not here: reading these facts.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub struct MachineId {
 /// How another machine relates to this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kinship {
-    /// The same boot and process namespace, whatever the host name is now.
+    /// The same boot and process namespace, also under another host name.
     Here,
     /// The same kernel and another process namespace: a container, or the machine that runs this one.
     SameKernel,
@@ -148,7 +148,7 @@ pub struct LockFacts {
 /// Whether a daemon may start in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// It may: nobody owns the directory, or a daemon of this machine did and has ended.
+    /// It may: the directory has no owner, or a daemon of this machine that has ended.
     Mine,
     /// It may not: a daemon of this machine runs.
     Live,
@@ -156,7 +156,7 @@ pub enum Ownership {
     Replaceable,
     /// It may not: a daemon on another machine runs.
     OtherHost,
-    /// It may not unless a person says so: the owner is on another machine, and may run.
+    /// It may only if a person agrees: the owner is on another machine, and may run.
     Ask,
 }
 

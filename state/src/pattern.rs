@@ -3,7 +3,7 @@
 //! Used for done patterns and for every screen marker of a profile. The search runs over the whole text, as `re.search`
 //! does, but `^` and `$` bind to lines, because a user who writes `^DONE$` for a screen means a line. `\A` and `\Z`
 //! bind to the whole text. Linear-time matching is tried first; look-around, back-references, atomic groups and the
-//! like fall back to a backtracking matcher whose work is bounded: where it gives up, nothing matches. Deliberately
+//! like fall back to a backtracking matcher with a limit: if it reaches the limit, nothing matches. Deliberately
 //! absent: bytes patterns, locale, and `(?a)`, which is accepted and has no effect.
 
 use std::fmt;
@@ -24,8 +24,8 @@ const MAX_MATCHES: usize = 10_000;
 pub struct Pattern {
     source: String,
     engine: Engine,
-    /// The same without `^ $ \A \Z \b \B`, where it has any: what a line break in an unlucky place can make
-    /// of a text must count as "may match here".
+    /// The same without `^ $ \A \Z \b \B`, if it has any: a match that depends only on a wrapped line must count as
+    /// possible.
     loose: Option<Engine>,
     /// The pattern has anchors: a match depends on where lines, words or the text begin or end.
     pub(crate) is_anchored: bool,
@@ -81,13 +81,13 @@ impl Pattern {
         self.engine.is_match(text)
     }
 
-    /// True when it matches one of the agent's own messages, as its record holds them: a command that prints JSON shows
-    /// no line of them.
+    /// True if it matches one of the agent's own messages in its record. A command that prints JSON does not show them
+    /// as lines.
     pub fn matches_any(&self, messages: &[String]) -> bool {
         messages.iter().any(|message| self.is_match(message))
     }
 
-    /// True when it matches no text at all, or any that comes along (`.*`): worth a warning.
+    /// True if it matches the empty text or any text (`.*`), which deserves a warning.
     pub fn matches_everything(&self) -> bool {
         self.is_match("") || ["a", "7", "-", "é", "Q z"].iter().all(|text| self.is_match(text))
     }
@@ -110,7 +110,7 @@ impl Pattern {
         }
     }
 
-    /// Returns the byte ranges of all matches, as if line breaks stood wherever they help.
+    /// Returns the byte ranges of all matches, as if line breaks were at any place.
     pub(crate) fn find_loose(&self, text: &str) -> Vec<Range<usize>> {
         self.loose.as_ref().unwrap_or(&self.engine).find_all(text)
     }
@@ -138,7 +138,7 @@ impl Engine {
             Err(error) => Some(plain_trouble(&error)),
         };
         if let Some(trouble) = trouble.take_if(|t| t.message.starts_with("repetition operator missing")) {
-            // The backtracking matcher would take `{2}` for a literal, and never match.
+            // The backtracking matcher would read `{2}` as a literal, and never match.
             return Err(trouble);
         }
         let fancy =
@@ -147,7 +147,7 @@ impl Engine {
             Ok(regex) => Ok(Self::Fancy(Box::new(regex))),
             Err(error) => {
                 let fancy = fancy_trouble(text, &error);
-                // The linear matcher knows the place, unless it only says that it lacks the feature.
+                // The linear matcher reports the place, unless it only lacks the feature.
                 Err(trouble.filter(|t| !t.message.contains("not supported")).unwrap_or(fancy))
             }
         }
@@ -170,7 +170,7 @@ impl Engine {
     }
 }
 
-/// Takes the words and the place out of the linear matcher's drawing of an error.
+/// Extracts message and position from the linear matcher's drawing of an error.
 fn plain_trouble(error: &regex::Error) -> CompileTrouble {
     let drawing = error.to_string();
     let message = drawing
@@ -178,7 +178,7 @@ fn plain_trouble(error: &regex::Error) -> CompileTrouble {
         .rev()
         .find_map(|line| line.strip_prefix("error: "))
         .map_or_else(|| drawing.lines().last().unwrap_or("it is not valid").to_owned(), str::to_owned);
-    // The caret line stands under the pattern, both indented by four; a pattern of several lines gets no position.
+    // The caret line is below the pattern, both indented by four; a pattern of several lines gets no position.
     let position = (drawing.lines().count() == 4)
         .then(|| drawing.lines().nth(2).and_then(|line| line.chars().position(|c| c == '^')))
         .flatten()

@@ -1,9 +1,9 @@
-//! The promise: an agent's claim that it is done, and what makes the claim worth hearing.
+//! The promise: an agent's claim that it is done, and the conditions under which it counts.
 //!
 //! A promise is the exact text `<promise>TOKEN</promise>`, case-sensitive, with nothing else inside the tag: a claim,
 //! never proof; checks prove. A work rule guards against an agent that prints it before it did anything. Used by the
-//! gates of the outer loop and by the Stop hook, which must judge alike. Deliberately absent: where the agent's words
-//! come from ([`crate::transcript`], or a screen as the weaker source).
+//! gates of the outer loop and by the Stop hook, which must judge alike. Deliberately absent: the source of the
+//! agent's text ([`crate::transcript`], or a screen as the weaker source).
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ impl Promise {
     }
 
     /// Whether the agent gave it: alone on a line of a message, or at the end of the last line of its last message. A
-    /// sentence about the promise is none.
+    /// sentence about the promise does not count.
     pub fn is_given(&self, account: &Account) -> bool {
         let alone = Regex::new(&self.pattern());
         let is_alone = |text: &String| alone.as_ref().is_ok_and(|alone| alone.is_match(text));
@@ -71,7 +71,7 @@ impl Promise {
     }
 }
 
-/// The characters that may stand around a promise, as a class of a pattern: spaces, the marks of lists, of bold text
+/// The characters that may surround a promise, as a class of a pattern: spaces, the marks of lists, of bold text
 /// and of code spans, and the marks that a TUI puts around an agent's text.
 const MARKS: &str = r"\s●•⏺✦┃│>*_`+\-";
 
@@ -95,15 +95,15 @@ crate::word_table!(pub OnNoWork, word, of, [(Reject, "reject"), (Warn, "warn"), 
 /// The work of an agent, as far as swarm can see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Tools called; `None` where they cannot be counted.
+    /// Tool calls; `None` if they cannot be counted.
     pub tool_calls: Option<u64>,
-    /// The loop changed the tree, made a commit or made a check pass; `None` where that cannot be seen.
+    /// The loop changed the tree, made a commit or made a check pass; `None` if unknown.
     pub tree_changed: Option<bool>,
 }
 
 impl Work {
-    /// Whether that is enough work. Where neither can be seen, it is. More than one required tool call is a demand of
-    /// the user, which no change of the tree replaces.
+    /// Whether that is enough work, also if both are unknown. A change of the tree does not replace more than one
+    /// required tool call, which the user has requested.
     pub(crate) fn is_enough(self, min_tool_calls: u64) -> bool {
         match (self.tool_calls, self.tree_changed) {
             _ if min_tool_calls == 0 => true,
@@ -122,7 +122,7 @@ pub enum Source {
     Transcript,
     /// In the JSON that the CLI printed. A tool that writes to the terminal can print the same.
     Result,
-    /// Alone on a line of what was printed. Any tool can print that.
+    /// Alone on a line of the output. Any tool can print that.
     Screen,
 }
 
@@ -143,7 +143,7 @@ pub enum Claim {
 }
 
 impl Claim {
-    /// Judges.
+    /// Decides whether a promise counts.
     pub fn of(given: bool, work: Work, min_tool_calls: u64, policy: OnNoWork) -> Self {
         match (given, work.is_enough(min_tool_calls), policy) {
             (false, _, _) => Self::Missing,
@@ -153,7 +153,7 @@ impl Claim {
         }
     }
 
-    /// Whether the agent said the words, believed or not.
+    /// Whether the agent printed the promise, whether it counts or not.
     pub fn is_given(self) -> bool {
         self != Self::Missing
     }

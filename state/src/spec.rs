@@ -36,7 +36,7 @@ pub enum Prompt {
     None,
     /// This text.
     Text(String),
-    /// This file (absolute), read afresh for each run.
+    /// This file (absolute), read again for each run.
     File(PathBuf),
 }
 
@@ -156,7 +156,7 @@ impl fmt::Debug for WorkerSpec {
     }
 }
 
-/// Columns and rows of a window that nobody asked to be otherwise.
+/// Default columns and rows of a window.
 pub const DEFAULT_SIZE: (u16, u16) = (200, 50);
 
 fn default_size() -> (u16, u16) {
@@ -199,7 +199,7 @@ pub struct LoopSpec {
 }
 
 impl LoopSpec {
-    /// A loop without gates and without limits beside its iterations.
+    /// A loop without gates, limited only by its iterations.
     pub fn new(prompt_file: PathBuf, max_iterations: u32, inactivity_timeout: u64) -> Self {
         let (gates, budgets) = (Gates::default(), Budgets::default());
         Self {

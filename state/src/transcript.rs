@@ -6,7 +6,7 @@
 //! text are ignored. Used by the gates (the promise and the work rule), the budgets and the Stop hook.
 //! [`Account::texts`] holds the agent's own messages only, without prompts, tool results, texts of sub-agents and error
 //! messages of the CLI. A number that the CLI does not report is `None`, never zero. Deliberately absent: finding and
-//! reading the file, and what follows from its contents.
+//! reading the file, and decisions on its contents.
 
 mod claude;
 mod fields;
@@ -114,15 +114,15 @@ pub struct TranscriptReader {
     calls: BTreeSet<String>,
     /// Usage by message: a record repeats it with each block of the message.
     messages: BTreeMap<String, Usage>,
-    /// Usage that stands for itself: sums of turns, or the whole session.
+    /// Usage that is a sum by itself: of turns, or of the whole session.
     summed: Option<Usage>,
-    /// The whole session's usage, as the CLI summed it up at its end.
+    /// The whole session's usage, from the CLI's sum at its end.
     whole: Option<Usage>,
-    /// A count of tokens could not be read, so that no sum of them is one.
+    /// A count of tokens could not be read, so their sum is unknown.
     lost_usage: bool,
-    /// The same of a cost.
+    /// The same for a cost.
     lost_cost: bool,
-    /// The last message came in pieces and may go on.
+    /// The last message came in pieces and may continue.
     in_delta: bool,
     /// An object that is spread over several lines.
     open: Option<String>,
@@ -186,7 +186,7 @@ impl TranscriptReader {
         self.account.error = None;
     }
 
-    /// A record of a CLI that names its tool calls: zero is now a number.
+    /// The record has tool calls, so their number is known, also if it is zero.
     fn counts_calls(&mut self) {
         self.account.tool_calls.get_or_insert(0);
     }
@@ -219,7 +219,7 @@ impl TranscriptReader {
         }
     }
 
-    /// Takes a part of the usage; `None` is one that could not be read.
+    /// Adds a part of the usage; `None` if it could not be read.
     fn sum(&mut self, usage: Option<Usage>) {
         match usage {
             Some(usage) => self.summed.get_or_insert_default().add(usage),
@@ -227,7 +227,7 @@ impl TranscriptReader {
         }
     }
 
-    /// Takes the usage of all so far; what cannot be read makes the one before it worthless.
+    /// Replaces the usage by a sum of all so far. One that cannot be read makes the sum unknown.
     fn sum_up(&mut self, usage: Option<Usage>) {
         self.lost_usage = usage.is_none();
         self.whole = self.whole.into_iter().chain(usage).max_by_key(|usage| usage.total());

@@ -1,15 +1,15 @@
-//! The awake clock: monotonic time without the jumps.
+//! The awake clock: monotonic time without jumps.
 //!
-//! While a laptop is suspended, the daemon is stopped or the machine is overloaded, nobody looks at the screens. This
-//! time must count neither as silence nor as backoff. The supervisor passes how long it planned to sleep; time beyond
-//! that, and a tolerance, is cut out.
+//! While a laptop is suspended, the daemon is stopped or the machine is overloaded, no screens are read. This time must
+//! count neither as silence nor as backoff. The supervisor passes how long it planned to sleep; time beyond that, and a
+//! tolerance, is cut out.
 
 use std::time::Duration;
 
 /// How much later than planned a wake-up may be before it counts as a jump.
 const WAKE_UP_TOLERANCE: Duration = Duration::from_secs(5);
 
-/// Time that passed while nobody looked.
+/// Time in which no screens were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockJump {
     /// How much was cut out of the monotonic clock.

@@ -1,4 +1,4 @@
-//! The end of a run, and what follows: the next iteration, a wait, a pause, or the end of the worker.
+//! The steps after a run has ended: the next iteration, a wait, a pause, or the end of the worker.
 
 use std::time::Duration;
 
@@ -102,7 +102,7 @@ impl Worker {
             backoff,
             message,
         };
-        // The number of the loop: after an undone iteration it is the one before.
+        // The loop's number: after an undone iteration, the previous one.
         ralph.last_end = Some((ralph.iteration, entry.clone()));
         let mut effects = vec![Effect::Notify(entry)];
         if backoff.is_some() {

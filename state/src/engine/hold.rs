@@ -87,7 +87,7 @@ impl Worker {
         self.hold.typed.and(self.hold.ends)
     }
 
-    /// When the phase ends by itself. What a hold prevents has no deadline.
+    /// When the phase ends by itself. A step that a hold prevents has no deadline.
     pub(super) fn phase_deadline(&self) -> Option<Duration> {
         let waits = match self.phase {
             Phase::Starting { .. } | Phase::BackingOff { .. } => self.is_held(),
@@ -114,7 +114,7 @@ impl Worker {
     pub(super) fn present(&mut self, presence: Presence, now: Now) -> Vec<Effect> {
         match presence {
             Presence::Typing => {
-                // Nothing can be typed where no agent runs.
+                // Without an agent, typing does not count.
                 let news = self.hold.typed.is_none() && self.phase.has_agent();
                 self.hold.ends = None;
                 if !news {
@@ -141,7 +141,7 @@ impl Worker {
         vec![Effect::Persist, Effect::Notify(Entry::Held { by })]
     }
 
-    /// Ends a hold by typing whose person has left.
+    /// Ends a hold by typing once the person has left.
     pub(super) fn hold_over(&mut self, now: Now) -> Option<Vec<Effect>> {
         if now.mono < self.hold_deadline()? {
             return None;
@@ -153,7 +153,7 @@ impl Worker {
         Some(self.end_hold(now))
     }
 
-    /// Ends the hold. The worker goes on where it is: whatever the hold has delayed is due now.
+    /// Ends the hold. The worker continues: steps that the hold delayed are due now.
     fn end_hold(&mut self, now: Now) -> Vec<Effect> {
         self.count_held(now);
         let due = std::mem::take(&mut self.hold).due;

@@ -95,7 +95,7 @@ impl Worker {
                 (watch.held, watch.in_turn) = (false, false);
                 watch.over = Some(TurnEnd::Said(now.after(TURN_QUIET)));
                 self.answered();
-                // A daemon that takes over must know it: the agent says it once.
+                // The next daemon needs it: the agent reports it only once.
                 vec![Effect::Persist]
             }
             HookSignal::Asks(what) => {
@@ -106,15 +106,15 @@ impl Worker {
             HookSignal::ApiError(_) | HookSignal::ContextSpent if looping && is_held => vec![Effect::Persist],
             HookSignal::ApiError(_) if looping => self.end(Why::ApiError, now),
             HookSignal::ContextSpent if looping => self.end(Why::ContextSpent, now),
-            // A plain worker's agent deals with both itself.
+            // A plain worker's agent handles both itself.
             HookSignal::ApiError(_) | HookSignal::ContextSpent => vec![],
         };
         effects.extend(more);
         effects
     }
 
-    /// Whatever the agent does while its prompt is being delivered, it has it; and one that needs no delivery has
-    /// come up, whether its screen was seen or not.
+    /// Any activity during the delivery shows that the agent has its prompt. An agent that needs no delivery has
+    /// started, whether its screen was read or not.
     fn prompt_confirmed_by_hook(&mut self, heard: &HookSignal, now: Now) -> Vec<Effect> {
         match (&self.phase, heard) {
             (
@@ -180,7 +180,7 @@ impl Worker {
             let why = if self.evidence.done { Why::Done } else { Why::TurnOver };
             return self.end(why, now);
         }
-        // The screen may have told it before.
+        // The screen may have shown it before.
         if watch.rests | std::mem::replace(&mut watch.idle_told, true) {
             watch.rests = true;
             return vec![];

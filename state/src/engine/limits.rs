@@ -155,7 +155,7 @@ impl Worker {
         [vec![told], ended, self.stop(StopReason::OutOfTime(limit))].concat()
     }
 
-    /// Nothing is left to do, or nothing that could be done: the iteration does not count, and none follows.
+    /// No work is left, or none can be done: the iteration does not count, and none follows.
     pub(super) fn without_work(&mut self, reason: StopReason, now: Now) -> Vec<Effect> {
         // A loop with nothing left to do did not fail to start an agent.
         let is_done = reason.is_success();
@@ -200,7 +200,7 @@ impl Worker {
         ralph.outage = Some(outage.clone());
         let mut effects = self.report_end(IterationExit::Outage, now);
         self.undo_iteration();
-        // The cost of the undone iteration counts all the same.
+        // The cost of the undone iteration still counts.
         if let Some(reason) = self.ralph.as_ref().and_then(|l| l.exhausted(now)) {
             effects.extend(self.stop(reason));
             return Some(effects);

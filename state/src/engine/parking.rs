@@ -1,6 +1,6 @@
 //! Parks a loop while the usage limits of its agent's account are nearly used up.
 //!
-//! A park begins before an iteration and uses none up. A running iteration goes on. Deliberately absent: the figures,
+//! A park begins before an iteration and uses none up. A running iteration continues. Deliberately absent: the figures,
 //! and the decision when an account is parked ([`crate::quota`]).
 
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl Worker {
         vec![Effect::Persist]
     }
 
-    /// Whether the park that the loop waits for has ended at its reset a moment ago: the loop goes on at its deadline.
+    /// Whether the loop's park has just ended at its reset: the loop continues at its deadline.
     fn is_just_reset(&self, now: Now) -> bool {
         let park = self.ralph.as_ref().and_then(|ralph| ralph.park.as_ref());
         let ago = park.and_then(|park| (now.wall - park.until).to_std().ok());

@@ -19,7 +19,7 @@ impl TroubleKind {
 
 impl Worker {
     pub(super) fn need_person(&mut self, kind: TroubleKind, what: &str, now: Now) -> Vec<Effect> {
-        // The screen and a hook report the same question in different words: it waits since the first of them.
+        // The screen and a hook report the same question with different texts: the first report counts.
         let asked = self.trouble.as_ref().and_then(|known| known.since);
         let since = kind.is_question().then(|| asked.unwrap_or(now.mono));
         self.trouble = Some(Trouble { kind, what: what.to_owned(), since });
@@ -47,7 +47,7 @@ impl Worker {
         Some(self.end_because(Why::Unanswered, detail, now))
     }
 
-    /// Restarts the question's timer: time in which nobody could see or answer the question does not count.
+    /// Restarts the question's timer: time in which no person could answer the question does not count.
     pub(super) fn restart_question_timer(&mut self, now: Now) {
         if let Some(trouble) = &mut self.trouble {
             trouble.since = trouble.since.map(|_| now.mono);

@@ -26,7 +26,7 @@ impl Worker {
     }
 
     pub(super) fn spawn_failed(&mut self, error: SpawnError, now: Now) -> Vec<Effect> {
-        // That the helper failed may be seen only after its pane was reported.
+        // The failure of the helper may be noticed only after its pane was reported.
         let was_up = matches!(error, SpawnError::Helper(_));
         let is_spawning = matches!(self.phase, Phase::Spawning { .. });
         if !(is_spawning || was_up && self.phase.is_live()) {
@@ -57,12 +57,12 @@ impl Worker {
     pub(super) fn adopted(&mut self, now: Now) -> Vec<Effect> {
         match &mut self.phase {
             Phase::Spawning { .. } => self.up(now),
-            // Whether the prompt went in is not known; the person may be at the pane.
+            // The prompt may have been delivered, and the person may be at the pane.
             Phase::Prompting { .. } if !self.hold.is_none() => {
                 self.seen_alive();
                 self.prompt_blocked(None, now)
             }
-            // Whether the prompt went in is not known here; the edge keeps a mark and will not paste twice.
+            // The prompt may have been delivered; the daemon keeps a mark and does not paste twice.
             Phase::Prompting { .. } => {
                 self.seen_alive();
                 self.phase = Phase::Prompting { by: now.after(PROMPT_TIMEOUT) };
@@ -99,7 +99,7 @@ impl Worker {
         match self.held_back(now) {
             Some(effects) => effects,
             None => {
-                // Another number: whatever still comes of the start before is not this run.
+                // A new number: later reports of the previous start do not belong to this run.
                 self.run = self.run.next();
                 self.launch(now)
             }
@@ -145,7 +145,7 @@ impl Worker {
             return self.stop(StopReason::Killed);
         }
         self.phase = Phase::Lost;
-        // There is no server any more that could fail to answer.
+        // The server is gone, so it does not count as unresponsive.
         self.reachable = true;
         vec![Effect::Persist, Effect::Notify(Entry::Lost { reason: "the tmux server went away".into() })]
     }
@@ -184,7 +184,7 @@ impl Worker {
         if let (Phase::Judging { why: why @ Some(Why::Undelivered), .. }, Some(ralph), None) =
             (&mut self.phase, &mut self.ralph, &failed)
         {
-            // The agent exited on its prompt, and that was reported first.
+            // The agent had its prompt and exited, and the exit was reported first.
             (*why, ralph.detail) = (None, None);
             return vec![Effect::Persist];
         }

@@ -20,7 +20,7 @@ impl Worker {
         let is_still = !watch.working && stable >= DONE_QUIET_TIME;
         // The screen has been still for so long that the CPU time of the processes must be checked.
         let mut probe = limit.is_some_and(|limit| stable >= limit) && !watch.probing && waiting != Some(true);
-        // Before its prompt is pasted an agent cannot have done anything.
+        // Before its prompt is pasted, an agent has done no work.
         let counts = waiting.is_none() || !self.policy.paste;
         let before = self.evidence;
         self.evidence.done |= counts && reading.as_ref().is_some_and(|reading| reading.done);
@@ -56,8 +56,8 @@ impl Worker {
         effects
     }
 
-    /// The typing of a person's text begins or has ended. The agent has new input then: the end of the last turn no
-    /// longer counts, and neither does what its screen showed before.
+    /// The typing of a person's text begins or has ended. The agent then has new input: the end of the last turn and
+    /// the earlier screen no longer count.
     pub(super) fn typing(&mut self, begins: bool) -> Vec<Effect> {
         if let Some(watch) = self.phase.watch_mut() {
             watch.typing = if begins { watch.typing + 1 } else { watch.typing.saturating_sub(1) };
@@ -135,14 +135,14 @@ impl Worker {
         if over {
             self.trouble = None;
             if let Phase::Starting { ready_by, .. } = &mut self.phase {
-                // The dialog was answered: from here on the agent has the whole time again.
+                // The dialog was answered: the agent has the full time again.
                 *ready_by = Some(now.after(Duration::from_secs(self.policy.ready_timeout)));
             }
         }
         None
     }
 
-    /// The agent's transcript grew: the agent works, whatever its screen shows.
+    /// The agent's transcript grew: the agent works, even if its screen does not change.
     pub(super) fn transcript_grew(&mut self, ago: Duration) -> Vec<Effect> {
         if let Some(watch) = self.phase.watch_mut() {
             watch.was_active(ago);

@@ -1,7 +1,7 @@
-//! How long a screen has been still, and what was seen on it.
+//! How long a screen has been still, and the observations of it.
 //!
 //! The still time is accumulated from look to look, and a gap between two looks counts at most [`MAX_LOOK_GAP`]. So
-//! time in which nobody looked (a suspended machine, a tmux that did not answer) is never silence.
+//! time without looks (a suspended machine, a tmux that did not answer) is never silence.
 
 use std::time::Duration;
 
@@ -97,7 +97,7 @@ impl Watch {
         }
         let settling = self.settled.is_some_and(|at| now < at);
         let differs = self.print != Some(reading.fingerprint) && !resized && !settling;
-        // An agent whose own mark says that it works may wait long for its model, with nothing but its timer moving.
+        // An agent that shows its mark of work may wait long for its model, while only its timer moves.
         let ticks = self.print.is_some()
             && (self.calm_print, self.rows) == (reading.calm_fingerprint, reading.rows)
             && !reading.working;
@@ -149,7 +149,7 @@ impl Watch {
         self.rests || self.looks_idle()
     }
 
-    /// The same by the screen alone.
+    /// The same, from the screen alone.
     pub(super) fn looks_idle(&self) -> bool {
         self.ready && !self.working && self.stable >= IDLE_QUIET
     }

@@ -216,7 +216,7 @@ impl Worker {
                 let seconds = self.policy.ready_timeout;
                 self.need_person(TroubleKind::NotReady, &format!("not ready after {seconds}s"), now)
             }
-            // A tmux that does not answer says nothing about the agent.
+            // A tmux that does not answer proves nothing about the agent.
             Phase::Prompting { by } if !self.reachable => {
                 *by = now.after(PROMPT_TIMEOUT);
                 vec![]

@@ -12,7 +12,7 @@ impl Worker {
     pub fn status(&self) -> Status {
         let live = |calm: Status| match (self.reachable, &self.trouble) {
             (false, _) => Status::Unreachable,
-            // The person who types is there, and deals with the dialog.
+            // The person who types handles the dialog.
             (true, Some(_)) if self.is_held_by_typing() => calm,
             (true, Some(_)) => Status::Waiting,
             (true, None) => calm,
@@ -80,7 +80,7 @@ impl Worker {
         self.cause().map(|cause| cause.text())
     }
 
-    /// The cause of a held worker. What the agent requests of a person who may be away is more important.
+    /// The cause of a held worker. A request of the agent is more important, because the person may be away.
     fn held_cause(&self) -> Option<Cause> {
         let (by, since) = self.held_by()?;
         if matches!(self.phase, Phase::Stopped { .. } | Phase::Lost | Phase::Parked | Phase::Ending { .. }) {

@@ -76,7 +76,7 @@ pub(super) fn to_bytes(
     Ok(bytes)
 }
 
-/// An object with its keys in a fixed order, since people read it. Keys of `extra` come last and replace none of ours.
+/// An object with its keys in a fixed order, since people read it. Keys of `extra` come last and replace no other key.
 struct Ordered<'a> {
     ours: Vec<(&'static str, Value)>,
     extra: &'a Map<String, Value>,

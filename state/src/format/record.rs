@@ -16,7 +16,7 @@ pub struct Metadata {
     pub ralph: bool,
     /// The current (or last) iteration of the loop; absent for a plain worker.
     pub ralph_iteration: Option<u32>,
-    /// Keys that are not ours; they survive.
+    /// Unknown keys, which are kept.
     pub extra: Map<String, Value>,
 }
 
@@ -100,7 +100,7 @@ pub struct Record {
     pub machine: Option<MachineId>,
     /// The host with which the last run was lost.
     pub lost_with: Option<String>,
-    /// Keys that are not ours; they survive.
+    /// Unknown keys, which are kept.
     pub extra: Map<String, Value>,
 }
 

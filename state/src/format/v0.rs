@@ -94,7 +94,7 @@ fn apart((key, value): (String, Value)) -> (String, Value) {
     if ours.contains(&key.as_str()) { (format!("v0_{key}"), value) } else { (key, value) }
 }
 
-/// Fills in what a loop's own file says, which the list of workers leaves out.
+/// Adds the values of a loop's own file, which the list of workers does not have.
 pub fn join_ralph(record: &mut Record, file: &RalphFile) {
     record.metadata.ralph = true;
     record.metadata.ralph_iteration = Some(file.current_iteration);

@@ -38,7 +38,7 @@ pub(super) enum Protected {
     Credential,
 }
 
-/// Devices that anybody may write to.
+/// Devices that every command may write to.
 const HARMLESS_DEVICES: [&str; 14] = [
     "/dev/null",
     "/dev/zero",

@@ -2,9 +2,9 @@
 //!
 //! Quotes, variables that the same line sets, `$(…)`, backticks, `<(…)`, here-documents, redirections, `cd`, and
 //! functions are followed. [`super::starters`] finds the command behind `sudo` or `sh -c TEXT`. The guard judges the
-//! result. It reads any text and never fails: text that no shell would accept is read as far as it makes sense.
+//! result. It reads any text and never fails: invalid text is read as far as possible.
 //! Deliberately absent: running or expanding anything; a value that only a running shell has is [`UNKNOWN`].
-//! [`crate::scripts`] has a smaller reader, which knows what a check runs but not where its output goes.
+//! [`crate::scripts`] has a smaller reader, which finds the programs of a check but not its redirections.
 
 use std::collections::BTreeMap;
 
@@ -192,7 +192,7 @@ impl<'a> ShellReader<'a> {
                 break;
             }
         }
-        // A directory that was entered within brackets is left again.
+        // A `cd` within brackets has no effect after them.
         if bracketed {
             self.dir = dir;
         }
@@ -299,7 +299,7 @@ impl<'a> ShellReader<'a> {
         command.input = Some(body);
     }
 
-    /// Removes what is no part of the command, and changes variables and the directory. `None`: nothing is run.
+    /// Removes words outside of the command, and changes variables and the directory. `None` if nothing is run.
     fn finished(&mut self, mut command: ShellCommand) -> Option<ShellCommand> {
         let first = command.words.iter().position(|word| !RESERVED.contains(&word.as_str()));
         command.words.drain(..first.unwrap_or(command.words.len()));

@@ -85,7 +85,7 @@ impl ShellReader<'_> {
             let mut rest = rest.to_vec();
             let starter = base_name(&command.words[0]).to_owned();
             if starter == "xargs" {
-                // The paths that the earlier command was given stand for those that it prints.
+                // The path arguments of the earlier command count as its output.
                 let is_path = |word: &&String| word.starts_with(['/', '.', '~']);
                 let paths = before.into_iter().flat_map(|before| before.words.iter().skip(1)).filter(is_path);
                 rest.extend(paths.map(|path| format!("{path}/{SOME}")));

@@ -217,7 +217,7 @@ impl NotifyPlanner {
         messages
     }
 
-    /// Treats the states that are due as announced, because nobody receives messages.
+    /// Treats the states that are due as announced, because messages have no receiver.
     pub fn drop_due(&mut self, now: Now) {
         for state in self.states.values_mut() {
             state.is_announced |= state.is_due(self.rules.delay, now);

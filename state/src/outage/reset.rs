@@ -36,7 +36,7 @@ static IN: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// `limit reached|1795815513`.
 static EPOCH: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\|(\d{10})\b").ok());
 
-/// The moment that a message names, if it names one; at most [`PASSED_TOLERANCE`] before `wall`.
+/// The time that a message names, if it names one; at most [`PASSED_TOLERANCE`] before `wall`.
 pub fn reset_in(text: &str, wall: DateTime<FixedOffset>) -> Option<DateTime<FixedOffset>> {
     let found = |regex: &'static LazyLock<Option<Regex>>| regex.as_ref()?.captures(text);
     let moment = if let Some(said) = found(&EPOCH) {
@@ -81,7 +81,7 @@ fn at(said: &Captures<'_>, wall: DateTime<FixedOffset>) -> Option<DateTime<Fixed
     let zone = said.name("zone").map(|zone| zone.as_str().parse::<chrono_tz::Tz>());
     match zone {
         Some(Ok(zone)) => on_day(said, time, &wall.with_timezone(&zone)),
-        // A zone that nobody knows: rather no moment than a wrong one.
+        // An unknown zone: rather no time than a wrong one.
         Some(Err(_)) => None,
         None => on_day(said, time, &wall),
     }
@@ -95,7 +95,7 @@ fn on_day<Z: TimeZone>(
 ) -> Option<DateTime<FixedOffset>> {
     let resolve = |day: NaiveDate| {
         let local = NaiveDateTime::new(day, time);
-        // A time that a change of the clocks leaves out comes an hour later.
+        // A time that a change of the clocks skips counts as an hour later.
         let later = || now.timezone().from_local_datetime(&(local + TimeDelta::hours(1))).earliest();
         let moment = now.timezone().from_local_datetime(&local).earliest().or_else(later)?;
         Some(moment.fixed_offset())

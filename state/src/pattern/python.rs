@@ -1,12 +1,12 @@
 //! Python's `re` syntax -> the syntax of the matchers beneath [`super::Pattern`].
 //!
-//! Only what Python writes differently is rewritten; the rest passes through, so that the matcher judges it.
+//! Only constructs that Python writes differently are rewritten; the matcher checks the rest.
 
 /// A pattern in the matchers' syntax.
 #[derive(Default)]
 pub(super) struct Translation {
     pub strict: String,
-    /// For each character of `strict`, the character of the source that it came from.
+    /// For each character of `strict`, its position in the source.
     pub origin: Vec<usize>,
     /// The pattern without its anchors.
     pub loose: String,
@@ -14,11 +14,11 @@ pub(super) struct Translation {
     pub anchored: bool,
     /// The pattern repeats something.
     pub varying: bool,
-    /// The pattern uses a construct that the linear matcher would silently read differently (`a++`).
+    /// The pattern has a construct that the linear matcher reads differently (`a++`).
     pub backtracks: bool,
 }
 
-/// Translates a pattern. Never fails: what is broken stays broken and is refused by the matcher.
+/// Translates a pattern. Never fails: an invalid construct stays, and the matcher refuses it.
 pub(super) fn translate(source: &str) -> Translation {
     let mut t = Translator { chars: source.chars().collect(), ..Translator::default() };
     while let Some(c) = t.next() {
@@ -48,9 +48,9 @@ pub(super) fn translate(source: &str) -> Translation {
 struct Translator {
     chars: Vec<char>,
     at: usize,
-    /// The first character of the piece in work.
+    /// The first character of the current piece.
     from: usize,
-    /// The piece before was a quantifier.
+    /// The previous piece was a quantifier.
     quantified: bool,
     /// `(?x)` was seen.
     verbose: bool,
@@ -140,7 +140,7 @@ impl Translator {
         }
     }
 
-    /// After `(`: comments go, flags that mean nothing here go, the rest passes.
+    /// After `(`: removes comments and flags without effect here, and keeps the rest.
     fn group(&mut self) {
         if self.peek(0) != Some('?') {
             return self.push("(");

@@ -33,7 +33,7 @@ pub struct SandboxProfile {
     /// Options that turn it off.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sandbox_args: Vec<String>,
-    /// The agent's name for Docker Sandbox; `None` if that has no template for it.
+    /// The agent's name for Docker Sandbox; `None` without a template for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub docker_template: Option<String>,
     /// The entries of its home directory that Docker sandboxes share, so that one login is enough. A name that ends in

@@ -1,4 +1,4 @@
-//! Claude Code: the transcript, and what `-p` prints as `json` and `stream-json`.
+//! Claude Code: the transcript, and the output of `-p` as `json` and `stream-json`.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::fields::{count_at, number_at, text_at};
 use super::{TranscriptReader, Usage};
 
 impl TranscriptReader {
-    /// Takes a line of Claude Code's; false when it is none.
+    /// Reads a line of Claude Code; false for another line.
     pub(super) fn claude(&mut self, value: &Value) -> bool {
         match text_at(value, "/type") {
             Some("assistant") => self.claude_message(value),
@@ -27,7 +27,7 @@ impl TranscriptReader {
         }
         self.counts_calls();
         self.session(text_at(value, "/sessionId").or_else(|| text_at(value, "/session_id")));
-        // The CLI's own words about a failed request stand in the form of an answer.
+        // The CLI's own message about a failed request has the form of an answer.
         let is_error = value["isApiErrorMessage"] == true;
         let message = &value["message"];
         for block in message["content"].as_array().map(Vec::as_slice).unwrap_or_default() {

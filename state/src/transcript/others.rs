@@ -9,7 +9,7 @@ use super::{TranscriptReader, Usage};
 use crate::quota::{claude_event_limits, codex_limits};
 
 impl TranscriptReader {
-    /// Takes a line of one of the other CLIs.
+    /// Reads a line of one of the other CLIs.
     pub(super) fn other(&mut self, value: &Value) {
         match text_at(value, "/type") {
             Some("thread.started") => {
@@ -139,7 +139,7 @@ impl TranscriptReader {
         }
     }
 
-    /// A stream's message comes whole, or piece by piece with `delta`.
+    /// A stream has messages as a whole, or in pieces with `delta`.
     fn gemini_said(&mut self, value: &Value) {
         let text = text_at(value, "/content").unwrap_or_default();
         match self.account.texts.last_mut().filter(|_| value["delta"] == true && self.in_delta) {

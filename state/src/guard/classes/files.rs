@@ -4,7 +4,7 @@ use crate::guard::place::{Protected, SOME, UNKNOWN, is_below, patched_files};
 use crate::guard::scene::Scene;
 use crate::guard::shell::Redirect;
 
-/// Programs that do not show what is in their files, or need a key as a key.
+/// Programs that do not print the contents of their files, or use a key without printing it.
 const METADATA: [&str; 20] = [
     "ls",
     "stat",

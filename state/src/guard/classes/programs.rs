@@ -20,7 +20,7 @@ const GIT_KEYS: [&str; 14] = [
     "http.sslverify",
 ];
 
-/// Statements that delete a database or what it holds.
+/// Statements that delete a database or its contents.
 const DROPS: [&str; 5] = ["drop database", "drop schema", "drop table", "truncate table", "dropdatabase("];
 
 pub(super) fn escalates(scene: &Scene<'_>) -> bool {
