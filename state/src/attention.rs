@@ -1,7 +1,7 @@
 //! The attention that a worker needs from a person, and the order in which workers are shown by it.
 //!
-//! Everything that shows or announces workers uses this one definition. Deliberately absent: what the person should do
-//! ([`crate::advice`]).
+//! Everything that shows or announces workers uses this one definition. Deliberately absent: the next step for the
+//! person ([`crate::advice`]).
 
 use serde::Serialize;
 
@@ -13,13 +13,13 @@ use crate::notice::PauseBy;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Attention {
-    /// Only a person can let it go on.
+    /// Only a person can continue it.
     NeedsYou,
     /// Its work has failed, or its agent cannot be reached.
     FailedOrLost,
     /// Its agent or its checks work.
     Working,
-    /// The worker goes on later, by itself or when the person who paused it resumes it.
+    /// The worker continues later, by itself or when a person resumes it.
     Parked,
     /// The worker has finished with success, and no person has looked at it since.
     FinishedUnseen,
@@ -41,7 +41,7 @@ crate::word_table!(
 );
 
 impl Attention {
-    /// The group of a worker. `is_seen` says whether a person has looked at it since it finished.
+    /// The group of a worker. `is_seen`: a person has looked at it since it finished.
     pub fn of(status: Status, cause: Option<&Cause>, is_seen: bool) -> Self {
         match status {
             Status::Waiting => waiting(cause),

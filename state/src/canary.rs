@@ -22,7 +22,7 @@ pub const MAX_PLACEMENTS: usize = 2;
 const FAIL_FAST: [&str; 8] =
     ["-x", "-f", "--exitfirst", "--failfast", "--fail-fast", "--stop-on-failure", "--maxfail", "--bail"];
 
-/// A canary of a check, as the baseline left it.
+/// A canary of a check after the baseline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Canary {
     /// The check's command.
@@ -178,7 +178,7 @@ pub fn at_base(used: Option<&RunnerUse>, base: &CheckResult, run: &CanaryRun) ->
         return Some(CanaryEffect::Applies);
     }
     let is_counted = match (base.tests, run.tests) {
-        // A failing test more, although nothing shows its text.
+        // One more failing test, although the output lacks its text.
         (Some(before), Some(now)) if now.failed > before.failed => return Some(CanaryEffect::Applies),
         (before, now) => before.is_some() && now.is_some(),
     };
@@ -199,7 +199,7 @@ pub fn ignored(runner: &str, files: &[String]) -> String {
     format!("{runner} does not run a new test in {}", places.join(" or "))
 }
 
-/// Decides what the last run with a canary proves.
+/// Evaluates the last run with a canary.
 pub fn judge(canary: &Canary, run: &CanaryRun) -> Proof {
     let proof = |outcome, found: &str| Proof::of_check(Layer::Canary, &canary.check, outcome, found);
     if run.result.cut {

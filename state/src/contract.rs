@@ -1,9 +1,9 @@
-//! The contract: the text that an iteration of a verified loop is given, and the progress file.
+//! The contract: the text for an iteration of a verified loop, and the progress file.
 //!
-//! Every iteration starts with a clean context, so all that it may know stands here: the task, the rules, what
-//! has changed since the loop began, which checks failed last time and the history so far. A loop without
-//! gates has no contract: its prompt file goes in byte for byte. Used by the daemon before each run. Deliberately
-//! absent: reading files or asking git; what is needed comes in as text.
+//! Every iteration starts with a clean context, so the contract has all of it: the task, the rules, the changes since
+//! the loop began, the checks that failed last time and the history so far. A loop without gates has no contract: its
+//! prompt file is used unchanged. Used by the daemon before each run. Deliberately absent: reading files and running
+//! git; the caller passes texts.
 
 mod diff;
 mod progress;
@@ -28,7 +28,7 @@ pub const MAX_OUTPUT_CHARS: usize = 2_000;
 pub struct Failed<'a> {
     /// The command.
     pub check: &'a str,
-    /// Its output, as far as it is known.
+    /// Its output, as far as known.
     pub output: &'a str,
 }
 
@@ -37,9 +37,9 @@ pub struct Failed<'a> {
 pub struct Contract<'a> {
     /// The task or the spec.
     pub task: &'a str,
-    /// Which iteration it is, from 1.
+    /// The iteration, from 1.
     pub iteration: u32,
-    /// Of how many.
+    /// The maximum number of iterations.
     pub max_iterations: u32,
     /// The commands that must pass.
     pub checks: &'a [String],
@@ -47,21 +47,21 @@ pub struct Contract<'a> {
     pub protected: &'a [String],
     /// The test runners whose configuration must stay as it is.
     pub configured: &'a [String],
-    /// Their test files must stay as they are too.
+    /// Their test files must not change either.
     pub tests: bool,
-    /// The gates that are tested outside of the agent's tree. Nothing of a held-out check is in the text.
+    /// The gates that are tested outside of the agent's tree. The text does not mention held-out checks.
     pub rooms: &'a RoomGates,
     /// The promise that the agent must print when it is done.
     pub promise: Option<&'a Promise>,
     /// The whole diff since the loop began; empty when nothing changed. `None` outside of a repository.
     pub diff: Option<&'a str>,
-    /// The checks that failed at the end of the iteration before, or at the base for the first.
+    /// The checks that failed at the end of the previous iteration, or in the baseline for the first.
     pub failed: &'a [Failed<'a>],
     /// Checks that failed before any agent worked.
     pub failed_at_base: &'a [String],
-    /// Those of them that may go on failing.
+    /// The checks of these that may still fail.
     pub excused: &'a [String],
-    /// Why swarm did not take the last iteration for the end, apart from checks: a sentence each.
+    /// Why the last iteration did not complete the loop, apart from checks: a sentence each.
     pub remarks: &'a [String],
     /// The progress file.
     pub progress: &'a str,

@@ -5,7 +5,7 @@
 //! edit by hand), carry a `format` number:
 //!
 //! * none, or 0, is the Python predecessor's shape ([`v0`] for its list of workers);
-//! * [`FORMAT`] is ours;
+//! * [`FORMAT`] is the current one;
 //! * a larger one was written by a newer swarm. swarm does not interpret or write such a file.
 //!
 //! A file that cannot be parsed is [`FormatError::Broken`], never an empty or default value. Unknown keys are kept in

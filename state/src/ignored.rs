@@ -16,7 +16,7 @@ const MAX_KEPT_PATHS: usize = 20;
 /// Maximum number of paths of a group in a message.
 const MAX_NAMED_PATHS: usize = 5;
 
-/// Directories that a build or a package manager fills, whatever tool made them.
+/// Directories that a build or a package manager of any kind fills.
 pub const CACHE_DIRS: [&str; 16] = [
     "target",
     "node_modules",
@@ -39,11 +39,11 @@ pub const CACHE_DIRS: [&str; 16] = [
 /// Endings of files that a compiler makes from a source file in the same directory.
 pub const CACHE_ENDINGS: [&str; 4] = [".pyc", ".pyo", ".o", ".class"];
 
-/// Files that a program writes wherever it looks.
+/// Files that a program writes into any directory that it visits.
 pub const CACHE_FILES: [&str; 1] = [".DS_Store"];
 
 /// Files in a directory that mark it as a cache, each with the text that it starts with. `CACHEDIR.TAG` follows the
-/// Cache Directory Tagging Specification; `pyvenv.cfg` stands in every Python virtual environment.
+/// Cache Directory Tagging Specification; `pyvenv.cfg` is in every Python virtual environment.
 pub const CACHE_MARKERS: [(&str, &str); 2] =
     [("CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55"), ("pyvenv.cfg", "")];
 

@@ -1,7 +1,7 @@
 //! How many tests ran: read from a runner's output or from its report, and compared with the baseline.
 //!
 //! An agent that deletes or skips a failing test has made the check pass without doing the work. The daemon reads the
-//! counts after the checks; [`judge`] and [`judge_report`] decide what they mean. Deliberately absent: files.
+//! counts after the checks; [`judge`] and [`judge_report`] evaluate them. Deliberately absent: files.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ const MAX_NAMED_TESTS: usize = 3;
 pub struct TestCounts {
     /// Tests that ran and could fail.
     pub run: u64,
-    /// Those of them that failed.
+    /// Tests of these that failed.
     pub failed: u64,
     /// Tests that did not run, or were expected to fail.
     pub skipped: u64,
@@ -54,7 +54,7 @@ pub struct ReportedTests {
     pub skipped: BTreeSet<String>,
 }
 
-/// A report file of the loop, and what was in it.
+/// A report file of the loop, and its contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KnownReport {
@@ -88,8 +88,8 @@ impl KnownTests {
     }
 }
 
-/// The counts in the output of a check, for all runners that it starts; `None` if there are none. `is_shortened` says
-/// that the middle of the output is missing.
+/// The counts in the output of a check, for all runners that it starts; `None` if there are none. `is_shortened`: the
+/// middle of the output is missing.
 pub fn count_all(uses: &[RunnerUse], check: &str, output: &str, is_shortened: bool) -> Option<TestCounts> {
     let formats = uses.iter().filter(|used| used.check == check).map(|used| used.runner.summary);
     let formats = unique(formats);
@@ -104,8 +104,8 @@ pub fn count_all(uses: &[RunnerUse], check: &str, output: &str, is_shortened: bo
 }
 
 /// Compares the tests of a passing check with those of the baseline. `None` if the check runs no known runner. Some
-/// runners stop at the first failure, so the counts of a failed check prove nothing. `is_cut` says that the output was
-/// too long to be kept.
+/// runners stop at the first failure, so the counts of a failed check prove nothing. `is_cut`: the output was too
+/// long to be kept.
 pub fn judge(
     uses: &[RunnerUse],
     check: &str,

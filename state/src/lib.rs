@@ -1,7 +1,7 @@
 //! swarm's data types and decisions.
 //!
 //! This crate is pure: it has no clock, touches no file, socket, process or environment variable, and does not know
-//! tokio. Time comes in as an argument, what should happen goes out as a value, so that decisions can be tested in
+//! tokio. Time is an argument, and an action is a returned value, so that decisions can be tested in
 //! microseconds. `cargo check -p swarm-state` by itself proves that no feature of the workspace leaks a clock into it.
 //!
 //! # Glossary
@@ -9,7 +9,7 @@
 //! One word for one thing, in code, help, man pages and messages. Other words are those of tmux, git, systemd and Rust.
 //!
 //! * **worker** – a named thing that swarm supervises: a spec, a tmux window, a history
-//! * **spec** – what the user asked for when the worker was spawned
+//! * **spec** – the user's request when the worker was spawned
 //! * **run** – one life of the agent process inside a worker, numbered from 1 (the generation)
 //! * **loop** – the outer ralph loop of a worker: run after run, each with a fresh context
 //! * **iteration** – a run that belongs to a loop
@@ -37,7 +37,7 @@
 //!   **park** – the wait of all its loops until a reset
 //! * **cause** – why a worker or loop is in its state, as data; the text is derived from it
 //! * **advice** – the next step that swarm suggests to a person, derived from the cause
-//! * **attention** – the group that says how urgently a worker needs a person: needs you, failed or lost, working, …
+//! * **attention** – how urgently a worker needs a person, as a group: needs you, failed or lost, working, …
 //! * **notification** – a message about a worker's state that leaves the terminal; **digest** – one for several states
 //! * **stop reason** – why a worker has finished, as data; **end** – its class, as results and exit statuses report it
 //! * **finished** – a worker or loop that has ended and does not start again by itself
@@ -46,7 +46,7 @@
 //! * **lost** – a worker whose tmux server went away; its end is unknown
 //! * **orphan** – a pane that belongs to no current run
 //! * **notice** – an event of a worker, as the daemon sends it to subscribers
-//! * **profile** – what swarm knows of one agent CLI; **marker** – a pattern in it for a state of the screen
+//! * **profile** – the facts about one agent CLI; **marker** – a pattern in it for a state of the screen
 //! * **reading** – the result of reading one captured screen; **fingerprint** – its hash, which shows activity
 //! * **ink** – the characters of a text without spaces, frames and marks, for comparing wrapped text
 //! * **echo** – the agent's input as its own screen repeats it; it never counts as output
@@ -72,14 +72,14 @@
 //!
 //! # Reading order
 //!
-//! 1. [`model`], [`spec`] and [`caps`]: the nouns, and what the user asked for
-//! 2. [`engine`]: the heart, a worker as states x events -> effects
+//! 1. [`model`], [`spec`] and [`caps`]: the nouns, and the user's request
+//! 2. [`engine`]: a worker as states x events -> effects
 //! 3. [`gates`], [`check_result`], [`rooms`], [`proof`], [`proof_summary`], [`promise`], [`budget`], [`outage`],
 //!    [`quota`]: when a loop is complete, must end or has to wait; [`test_gates`], [`canary`], [`inventory`]: whether a
 //!    check runs its tests
 //! 4. [`ends`], [`cause`], [`advice`], [`attention`], [`notice`], [`words`]: why it is in its state, what it needs, and
 //!    the text for people; [`notify`]: which states are announced to a person, and when; [`morning`]: what happened to
-//!    all workers in a period; [`attached`]: who types into a pane
+//!    all workers in a period; [`attached`]: panes that a person types into
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
 //! 6. [`transcript`], [`hook`], [`answer`], [`context`]: what an agent records, reports and asks, and how full its
 //!    context is

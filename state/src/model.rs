@@ -129,7 +129,7 @@ impl Exit {
         }
     }
 
-    /// The signal, where one ended the run.
+    /// The signal, if one ended the run.
     pub fn signal(self) -> Option<i32> {
         match self {
             Self::Signal(signal) => Some(signal),
@@ -186,7 +186,7 @@ pub enum PromptVia {
     Auto,
     /// On standard input, which is closed after it.
     Stdin,
-    /// As an argument, after the profile's flag where it has one.
+    /// As an argument, after the profile's flag if it has one.
     Arg,
     /// Pasted into the agent's own input box once that is ready.
     Paste,
@@ -212,11 +212,11 @@ pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// After which ends a plain worker is started again.
+/// The ends after which a plain worker is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RestartWhen {
-    /// After every end but exit status 0.
+    /// After every end except exit status 0.
     OnFailure,
     /// After an end without an exit status: by a signal, or an unknown one.
     OnAbnormal,
@@ -233,7 +233,7 @@ crate::word_table!(
 /// The restart policy of a plain worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestartSpec {
-    /// After which ends.
+    /// The ends that lead to a restart.
     pub when: RestartWhen,
     /// The most restarts in a row; 0: none.
     pub max_restarts: u32,

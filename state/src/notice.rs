@@ -2,8 +2,8 @@
 //!
 //! The engine emits an [`Entry`] for each event that a person may care about. The daemon sends it to subscribers (the
 //! wire form is this type's serde form and is append-only) and writes [`Entry::log_lines`] to `iterations.log`. A
-//! following client prints [`Entry::follow_line`]. The texts are those of the ralph document, and ours where it has
-//! none.
+//! following client prints [`Entry::follow_line`]. The texts are those of the ralph document, or swarm's own if it
+//! has none.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub enum Entry {
     Started { run: u64 },
     /// The agent shows its input box.
     Ready { run: u64 },
-    /// The agent's turn is over by its screen: the input box has not changed for a few seconds.
+    /// The agent's turn has ended, by its screen: the input box has not changed for a few seconds.
     Idle { run: u64 },
     /// The agent accepted the prompt.
     PromptSent { run: u64 },
@@ -156,7 +156,7 @@ pub enum Entry {
     },
     /// A finished worker was deleted with its files.
     Cleaned,
-    /// A warning for a person; the worker goes on.
+    /// A warning for a person; the worker continues.
     Warning { message: String },
 }
 

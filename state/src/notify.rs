@@ -31,7 +31,7 @@ const MAX_DIGEST_LINES: usize = 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NotifyClass {
-    /// Only a person can let the worker go on.
+    /// Only a person can continue the worker.
     NeedsYou,
     /// The worker has finished or failed.
     Ended,
@@ -264,7 +264,7 @@ fn state_key(state: &WorkerState, class: NotifyClass) -> String {
         Some(_) | None => String::new(),
     };
     let cause = state.cause.as_ref().map(kind_of).unwrap_or_default();
-    // A run that ended is over; other states may continue in the next run.
+    // An ended run has its own key; other states may continue in the next run.
     let run = if class == NotifyClass::Ended { state.run } else { 0 };
     format!("{} {} {cause} {run} {detail}", class.word(), state.status)
 }

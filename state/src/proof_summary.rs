@@ -1,4 +1,4 @@
-//! The proof of a loop's result in words: what was in force, what it found, and what remains unproven.
+//! The proof of a loop's result as text: the active layers, their findings, and open questions.
 //!
 //! `swarm why`, `swarm report` and the JSON result show it, so that "done" never reads as more than it is. Deliberately
 //! absent: testing anything; the verdict of an iteration has the results.

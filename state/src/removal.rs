@@ -1,4 +1,4 @@
-//! Decides whether a worktree may be removed: what would be lost with it, and which losses the user allowed.
+//! Decides whether a worktree may be removed: the losses, and those that the user allowed.
 //!
 //! `git` collects the losses right before the removal; this module decides and writes the refusal. Uncommitted work and
 //! ignored files require a flag each: a user who discards a half-done change may still want to keep the `.env`.
@@ -99,7 +99,7 @@ impl Refusal {
         }
     }
 
-    /// The command that removes the worktree all the same.
+    /// The command that removes the worktree with its losses.
     pub fn command(&self, verb: RemovalCommand, name: &WorkerName) -> String {
         let force = self.permission.force_dirty || self.needs_force();
         let discard = self.permission.discard_ignored || self.needs_discard();
@@ -110,7 +110,7 @@ impl Refusal {
         match verb {
             RemovalCommand::Clean => flags(format!("swarm clean {name}")),
             RemovalCommand::Kill => flags(format!("swarm kill {name} --rm-worktree")),
-            // A respawn has no flag that gives up work.
+            // A respawn has no flag that discards work.
             RemovalCommand::Respawn if force => {
                 format!("{} && swarm respawn {name}", self.command(RemovalCommand::Kill, name))
             }

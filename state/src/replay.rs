@@ -45,7 +45,7 @@ fn runs_tests(check: &str) -> bool {
     })
 }
 
-/// Decides what a replay proves. `control` is the same run with the old versions of all files, made only if the replay
+/// Evaluates a replay. `control` is the same run with the old versions of all files, made only if the replay
 /// passed; `None` if it did not run.
 pub fn judge(replay: &CheckResult, control: Option<&CheckResult>, changed: &[String]) -> Proof {
     let proof = |outcome, found: &str| Proof::of_check(Layer::RedReplay, &replay.name, outcome, found);

@@ -35,7 +35,7 @@ pub const STARTUP_HOOKS: [&str; 3] = [
 /// Directories that a package manager fills, by name. A Python environment of any name has a `pyvenv.cfg`.
 pub const DEPENDENCY_DIRS: [&str; 5] = ["node_modules", ".venv", "venv", "vendor", ".tox"];
 
-/// The built-in rows behind the rows of the settings. Of two rows with the same name, the first one counts.
+/// The rows of the settings, then the built-in rows. Of two rows with the same name, the first one counts.
 pub fn table_with(own: &[Runner]) -> Vec<Runner> {
     let is_new = |row: &Runner| own.iter().all(|other| other.name != row.name);
     own.iter().cloned().chain(table().into_iter().filter(is_new)).collect()
@@ -130,7 +130,7 @@ pub enum SummaryFormat {
     Maven,
 }
 
-/// A test that must fail. `{token}` stands for a unique text that the failing test prints, `{id}` for the part of it
+/// A test that must fail. `{token}` is a unique text that the failing test prints, `{id}` the part of it
 /// that is valid in a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CanaryTemplate {
@@ -172,7 +172,7 @@ pub struct RunnerUse {
     /// Its arguments, after the words that start it.
     pub args: Vec<String>,
     /// More files that configure it, relative to `dir`: those that its arguments or its makefile name, and files that
-    /// `make` would take for a target that is already built.
+    /// `make` would treat as a target that is already built.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
 }

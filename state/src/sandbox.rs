@@ -26,7 +26,7 @@ crate::word_table!(pub SandboxKind, as_str, [(Bwrap, "bwrap"), (Docker, "docker"
 /// The sandbox that the user requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SandboxWish {
-    /// The best that can be built here, or none.
+    /// The best one that can be built here, or none.
     Auto,
     /// bubblewrap, or an error.
     Bwrap,
@@ -93,7 +93,7 @@ pub enum Access {
     ReadOnly,
     /// As outside.
     Writable,
-    /// The directory outside that takes its place.
+    /// The directory outside that replaces it.
     Replaced(PathBuf),
     /// A symbolic link to this path.
     Link(PathBuf),
@@ -102,7 +102,7 @@ pub enum Access {
 /// The repository of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum GitPlace {
-    /// There is none, and none can be made: a later git would trust what the agent wrote into it.
+    /// There is none, and none can be made: a later git would trust the agent's files in it.
     #[default]
     Nowhere,
     /// `.git` is a directory of the tree.
@@ -145,7 +145,7 @@ pub struct Placeholder {
 }
 
 impl GitPlace {
-    /// The paths that may not be changed by what runs in the sandbox, with what to create where nothing is.
+    /// The paths that processes in the sandbox may not change, with the text of those to create.
     pub fn placeholders(&self, tree: &Path) -> Vec<Placeholder> {
         let placeholder = |dir: &Path, (name, text): (&str, &'static str)| Placeholder {
             path: dir.join(name.trim_end_matches('/')),
@@ -157,7 +157,7 @@ impl GitPlace {
             Self::Main => MAIN_LOCKED.map(|row| placeholder(&tree.join(".git"), row)).to_vec(),
             Self::Linked { own, common } => {
                 let mut all = LINKED_LOCKED.map(|row| placeholder(own, row)).to_vec();
-                // git writes it only as a whole, so an empty one has the meaning of none.
+                // git writes it only as a whole, so an empty file is like a missing one.
                 all.push(placeholder(common, ("packed-refs", "")));
                 all.extend(["objects/", "refs/", "logs/"].map(|dir| placeholder(common, (dir, ""))));
                 all
@@ -165,7 +165,7 @@ impl GitPlace {
         }
     }
 
-    /// The mounts. `exists` tells which of the optional entries are there.
+    /// The mounts. `exists` reports whether an optional entry exists.
     fn mounts(&self, tree: &Path, exists: &dyn Fn(&Path) -> bool, to: &mut Mounts) {
         let dot_git = tree.join(".git");
         match self {
@@ -182,7 +182,7 @@ impl GitPlace {
             }
             Self::Linked { own, common } => {
                 to.insert(dot_git, Access::ReadOnly);
-                // Nothing that is created at its top stays, so nothing there can mislead a git outside.
+                // New files at its top are discarded, so none can mislead a git outside.
                 to.insert(common.clone(), Access::Empty);
                 for (names, access) in
                     [(&GIT_READ_ONLY[..], Access::ReadOnly), (&GIT_WRITABLE[..], Access::Writable)]
@@ -222,7 +222,7 @@ pub struct SandboxFacts {
     pub writable: Vec<PathBuf>,
     /// Paths in those that cannot be written.
     pub locked: Vec<PathBuf>,
-    /// Directories that another one takes the place of: caches.
+    /// Directories that another one replaces: caches.
     pub replaced: Vec<(PathBuf, PathBuf)>,
     /// Symbolic links in hidden directories, with their targets.
     pub links: Vec<(PathBuf, PathBuf)>,
@@ -233,7 +233,7 @@ pub struct SandboxFacts {
 #[error("a sandbox cannot be for '{}': {}", .0.display(), .1)]
 pub struct UnfitTree(pub PathBuf, pub &'static str);
 
-/// Refuses a tree that holds what a sandbox has to hide: the home directory, or swarm's own, `root`.
+/// Refuses a tree that contains hidden directories: the home directory, or swarm's own, `root`.
 pub fn check_tree(tree: &Path, home: &Path, root: &Path) -> Result<(), UnfitTree> {
     let unfit = |why| Err(UnfitTree(tree.to_owned(), why));
     if home.starts_with(tree) {
@@ -250,7 +250,7 @@ pub fn check_tree(tree: &Path, home: &Path, root: &Path) -> Result<(), UnfitTree
 pub struct Mounts(BTreeMap<PathBuf, Access>);
 
 impl Mounts {
-    /// The mounts for a sandbox; fails if the tree holds what has to be hidden. `exists`: whether a path exists.
+    /// The mounts for a sandbox; fails if the tree contains hidden directories. `exists`: whether a path exists.
     pub fn of(facts: &SandboxFacts, exists: &dyn Fn(&Path) -> bool) -> Result<Self, UnfitTree> {
         let tree = &facts.tree;
         check_tree(tree, &facts.home, &facts.root)?;
@@ -273,7 +273,7 @@ impl Mounts {
         Ok(mounts)
     }
 
-    /// Each path with its access, directories before what they hold.
+    /// Each path with its access, directories before their contents.
     pub fn iter(&self) -> impl Iterator<Item = (&Path, &Access)> {
         self.0.iter().map(|(path, access)| (path.as_path(), access))
     }

@@ -87,7 +87,7 @@ impl PlacedCommand {
     }
 }
 
-/// Whether a file's path says that it checks the work. The directories above the worker's do not count.
+/// Whether a file's path shows that it checks the work. The directories above the worker's do not count.
 fn is_check_script(file: &str) -> bool {
     let is_above = file.starts_with('/');
     let parts: Vec<&str> = file.rsplit('/').take(if is_above { 2 } else { usize::MAX }).collect();
@@ -127,7 +127,7 @@ pub(crate) fn placed_commands(text: &str) -> Vec<PlacedCommand> {
 }
 
 fn place(text: &str, dir: &str, depth: u8, found: &mut Vec<PlacedCommand>) {
-    // One for each level of brackets: a directory that was entered within brackets is left again.
+    // One for each level of brackets: a `cd` within brackets has no effect after them.
     let mut dirs = vec![dir.to_owned()];
     let mut before: Vec<String> = vec![];
     for Simple { words, input, level } in simple_commands(text) {
@@ -209,7 +209,7 @@ struct Simple {
     level: usize,
 }
 
-/// The text that a shell is given to run: `sh -c TEXT`, `bash -euc TEXT`.
+/// The text that a shell runs: `sh -c TEXT`, `bash -euc TEXT`.
 fn text_of(words: &[String]) -> Option<&str> {
     // A command substitution has become a command of its own, `eval TEXT`.
     if let [eval, text] = words
@@ -226,7 +226,7 @@ fn text_of(words: &[String]) -> Option<&str> {
     rest.get(flag + 1).map(String::as_str)
 }
 
-/// Each simple command: cut at operators, quotes taken off.
+/// Each simple command: split at operators, without quotes.
 fn simple_commands(command: &str) -> Vec<Simple> {
     let (mut commands, mut simple, mut word) = (vec![], Simple::default(), None::<String>);
     let mut chars = command.chars().peekable();
@@ -299,7 +299,7 @@ fn bracketed(chars: &mut impl Iterator<Item = char>) -> String {
     text
 }
 
-/// A word is at its end: it belongs to the command, unless it is where its input or output goes.
+/// A word has ended: it belongs to the command, unless it is the file of a redirection.
 fn end_word(simple: &mut Simple, word: &mut Option<String>, redirected: &mut Option<char>) {
     let Some(word) = word.take() else { return };
     match redirected.take() {

@@ -1,7 +1,7 @@
-//! Session loops: a Stop hook keeps an agent's session going until its promise is given.
+//! Session loops: a Stop hook continues an agent's session until its promise is given.
 //!
 //! Two documents describe the machine, with other names: `/ralph-loop` and `/ulw-loop` feed a task back with a
-//! reminder, `/do-it:ralph` feeds a project's contract back as it stands. This module has that machine once, pure:
+//! reminder, `/do-it:ralph` feeds a project's contract back unchanged. This module has that machine once, pure:
 //! the state, its file and the decision at a stop. Used by `swarm hook` and `swarm session`. Deliberately absent:
 //! paths, locks, clocks, transcripts (the caller reads them) and printing.
 

@@ -25,7 +25,7 @@ pub enum JobState {
     Running(String),
     /// Slurm ends its processes. It may then wait again.
     Ending,
-    /// It has ended and does not start again: Slurm's word.
+    /// It has ended and does not start again: Slurm's state.
     Ended(String),
 }
 
@@ -42,7 +42,7 @@ impl JobState {
             "BOOT_FAIL" | "CANCELLED" | "COMPLETED" | "DEADLINE" | "FAILED" | "NODE_FAIL"
             | "OUT_OF_MEMORY" | "PREEMPTED" | "REVOKED" | "TIMEOUT" => Self::Ended(word.to_owned()),
             "SUSPENDED" | "STOPPED" => Self::Waiting("suspended".to_owned()),
-            // PENDING, CONFIGURING, REQUEUED, REQUEUE_HOLD, SPECIAL_EXIT, and the words of later versions.
+            // PENDING, CONFIGURING, REQUEUED, REQUEUE_HOLD, SPECIAL_EXIT, and the states of later versions.
             _ if reason.is_empty() || reason == "None" => Self::Waiting(word.to_lowercase()),
             _ => Self::Waiting(reason.to_owned()),
         }
@@ -136,7 +136,7 @@ pub struct FoundWorker {
     pub is_loop: bool,
     /// The cause of its pause.
     pub paused_by: Option<PauseBy>,
-    /// A person has requested that it goes on, and the job was submitted for that.
+    /// A person has resumed it, and the job was submitted for that.
     pub resume_requested: bool,
 }
 

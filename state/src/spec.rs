@@ -71,7 +71,7 @@ pub struct WorkerSpec {
     pub done_pattern: Option<String>,
     /// Keep everything the pane prints, raw.
     pub record: bool,
-    /// The tmux socket, where the user named one: a path, or a `-L` name.
+    /// The tmux socket, if the user named one: a path, or a `-L` name.
     pub tmux_socket: Option<String>,
     /// Columns and rows of the window.
     #[serde(default = "default_size")]
@@ -93,7 +93,7 @@ pub struct WorkerSpec {
 }
 
 impl WorkerSpec {
-    /// A spec that asks for nothing: no command, no prompt.
+    /// An empty spec: no command, no prompt.
     pub fn bare(name: WorkerName) -> Self {
         Self {
             name,
@@ -125,7 +125,7 @@ impl WorkerSpec {
         self.sandbox.as_ref().is_some_and(|sandbox| sandbox.kind == SandboxKind::Docker)
     }
 
-    /// The route of its prompt. An agent in a Docker sandbox has no standard input but the terminal.
+    /// The route of its prompt. In a Docker sandbox, the agent's only standard input is the terminal.
     pub fn route(&self, wanted: PromptVia) -> PromptVia {
         let via = self.profile.route(&self.cmd, wanted, self.ralph.is_some());
         if via == PromptVia::Stdin && self.is_in_docker() { PromptVia::Arg } else { via }
@@ -181,7 +181,7 @@ pub struct LoopSpec {
     pub max_iterations: u32,
     /// Seconds of an unchanged screen that end an iteration; at least 1.
     pub inactivity_timeout: u64,
-    /// Seconds that a question in mid-work may stay unanswered; 0: no limit.
+    /// Seconds that a question during work may stay unanswered; 0: no limit.
     #[serde(default = "default_question_timeout")]
     pub question_timeout: u64,
     /// The task, if it was given as text: `prompt_file` is then swarm's own copy of it.

@@ -1,4 +1,4 @@
-//! A diff cut to what a prompt can bear, with a line a file for what was cut.
+//! Shortens a diff for a prompt, with a line for each file that was cut.
 
 /// Maximum length of the diff in a contract, characters.
 pub const MAX_DIFF_CHARS: usize = 5_000;

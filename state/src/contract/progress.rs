@@ -1,24 +1,24 @@
-//! The progress file: what each iteration came to, for the agents that follow.
+//! The progress file: the result of each iteration, for the next agents.
 
 use std::fmt;
 
-/// The first lines of a fresh file.
+/// The first lines of a new file.
 pub const HEADING: &str = "# Progress\n";
 
 /// One iteration's part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgressEntry<'a> {
-    /// Which iteration.
+    /// The iteration.
     pub iteration: u32,
     /// Whether every gate held.
     pub passed: bool,
-    /// Tools called, where they could be counted.
+    /// Tool calls, if they could be counted.
     pub steps: Option<u64>,
     /// Cost in US dollars, if reported.
     pub cost: Option<f64>,
     /// Seconds.
     pub duration: f64,
-    /// Each check, whether it passed, and what it printed.
+    /// Each check, whether it passed, and its output.
     pub checks: Vec<(&'a str, bool, &'a str)>,
     /// The other reasons why the loop did not end.
     pub remarks: &'a [String],

@@ -1,8 +1,8 @@
 //! The section that swarm appends to the prompt of an iteration that works on a task list.
 //!
-//! The prompt is the user's; this section has what only swarm knows: the mode and the story, what was undone, and for a
-//! review the changes of the story. A diff may contain text that looks like instructions, so the section says that it
-//! is data.
+//! The prompt is the user's; this section has swarm's own facts: the mode and the story, undone edits, and for a review
+//! the changes of the story. A diff may contain text that looks like instructions, so the section states that it is
+//! data.
 
 use super::{Failed, MAX_OUTPUT_CHARS, bullets, failed_text, fenced, last_characters, section, shortened_to};
 use crate::gates::CheckResult;
@@ -30,9 +30,9 @@ pub struct TurnSection<'a> {
     pub iteration: (u32, u32),
     /// The checks of the loop.
     pub checks: &'a [String],
-    /// The checks of the loop and of the story that failed at the end of the iteration before.
+    /// The checks of the loop and of the story that failed at the end of the previous iteration.
     pub failed: &'a [Failed<'a>],
-    /// Why the iteration before did not complete the loop, and what was undone: a sentence each.
+    /// Why the previous iteration did not complete the loop, and undone edits: a sentence each.
     pub remarks: &'a [String],
     /// The changes of the story, for a review.
     pub review: Option<&'a StoryChanges>,

@@ -1,4 +1,4 @@
-//! A loop's state: `ralph/NAME/state.json`. The document's fields, word for word, then ours.
+//! A loop's state: `ralph/NAME/state.json`. The document's fields, word for word, then swarm's.
 
 use std::path::PathBuf;
 
@@ -46,14 +46,14 @@ pub struct RalphFile {
     pub message: Option<String>,
     /// The format it was read in; writing always gives [`FORMAT`].
     pub format: u32,
-    /// Keys that are not ours; they survive.
+    /// Unknown keys, which are kept.
     pub extra: Map<String, Value>,
 }
 
 impl RalphFile {
     /// The file: pretty JSON with a final newline, in the current format. Fails for a path that is not UTF-8.
     pub fn to_bytes(&self) -> Result<Vec<u8>, FormatError> {
-        // The document's keys come first, ours after `inactivity_timeout`.
+        // The document's keys come first, swarm's after `inactivity_timeout`.
         let mut ours: Vec<(&str, Value)> = vec![
             ("worker_name", value("worker_name", &self.worker_name)?),
             ("prompt_file", value("prompt_file", &self.prompt_file)?),
@@ -77,7 +77,7 @@ impl RalphFile {
     }
 }
 
-/// Reads a loop's state, ours or the predecessor's, which lacks our keys. [`FormatError`] names the bad or missing key.
+/// Reads a loop's state, also the predecessor's, which has fewer keys. [`FormatError`] names the bad or missing key.
 pub fn parse_ralph(bytes: &[u8]) -> Result<RalphFile, FormatError> {
     let (mut map, format) = object(bytes, "a loop's state")?;
     map.remove("format");
@@ -128,13 +128,13 @@ fn take_time(map: &mut Map<String, Value>, key: &str) -> Result<Option<NaiveDate
     })
 }
 
-/// Local time; an offset that a hand put there is dropped, a space for the `T` is taken.
+/// Local time; an offset is dropped, and a space instead of the `T` is accepted, as in hand-edited files.
 pub(super) fn parse_time(text: &str) -> Option<NaiveDateTime> {
     let text = text.replacen(' ', "T", 1);
     let with_offset = || DateTime::parse_from_rfc3339(&text).ok().map(|at| at.naive_local());
     let at: Option<NaiveDateTime> = text.parse().ok().or_else(with_offset);
-    // Years of another width would be written in a form that cannot be read again; what is finer than a
-    // microsecond, and a leap second, would not be written at all.
+    // A year of another width would be written in a form that cannot be read again. Fractions below a
+    // microsecond and leap seconds are not written.
     at.filter(|at| (0..=9999).contains(&at.year()))?
         .with_nanosecond(at?.nanosecond().min(999_999_999) / 1000 * 1000)
 }
@@ -153,7 +153,7 @@ pub fn edits(known: &RalphFile, on_disk: &RalphFile) -> Result<Edits, String> {
     if on_disk.done_pattern.as_deref() == Some("") {
         bad.push("done_pattern must not be empty (null means none)".to_owned());
     }
-    // Not `Path::is_absolute`: the wording of a path must not depend on the platform of the reader.
+    // Not `Path::is_absolute`: the result must not depend on the platform of the reader.
     if !on_disk.prompt_file.has_root() {
         bad.push(format!("prompt_file must be an absolute path, not '{}'", on_disk.prompt_file.display()));
     }

@@ -21,7 +21,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// `{"ralph":true,"ralph_iteration":5,…}` for a loop, the foreign keys alone otherwise.
+    /// `{"ralph":true,"ralph_iteration":5,…}` for a loop, only the unknown keys otherwise.
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
         if self.ralph {
@@ -69,7 +69,7 @@ pub struct LegacyTmux {
     pub socket: Option<String>,
 }
 
-/// Everything that swarm keeps of one worker.
+/// The stored data of one worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// The format it was read in; writing always gives [`FORMAT`].
@@ -139,7 +139,7 @@ impl Record {
     }
 }
 
-/// Reads a record. One without a format number is an error: version 0 kept all workers in one file, which
+/// Reads a record. A missing format number is an error: version 0 kept all workers in one file, which
 /// [`super::v0::parse_workers`] reads.
 pub fn parse_record(bytes: &[u8]) -> Result<Record, FormatError> {
     let (mut map, format) = object(bytes, "a worker's record")?;
@@ -165,7 +165,7 @@ pub fn parse_record(bytes: &[u8]) -> Result<Record, FormatError> {
         engine: map.remove("engine").unwrap_or(Value::Null),
         legacy: take(&mut map, "legacy")?,
         request: take(&mut map, "request")?,
-        // Not important enough for an unreadable record.
+        // An invalid value does not make the record unreadable.
         seen: take(&mut map, "seen").unwrap_or_default(),
         status_since: take(&mut map, "status_since").unwrap_or_default(),
         machine: take(&mut map, "machine")?,

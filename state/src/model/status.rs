@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The status of a worker, as every verb shows it. [`crate::cause::Cause`] says why.
+/// The status of a worker, as every verb shows it. [`crate::cause::Cause`] has the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -47,7 +47,7 @@ crate::word_table!(
 );
 
 impl Status {
-    /// True while swarm itself goes on with the worker. A paused loop is neither live nor finished.
+    /// True while swarm itself continues the worker. A paused loop is neither live nor finished.
     pub fn is_live(self) -> bool {
         match self {
             Self::Starting | Self::Running | Self::Waiting | Self::Retrying | Self::Unreachable => true,
@@ -66,7 +66,7 @@ impl Status {
     }
 }
 
-/// The status of a loop in `state.json`, in the document's words.
+/// The status of a loop in `state.json`, with the document's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoopStatus {

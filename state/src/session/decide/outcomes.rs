@@ -49,7 +49,7 @@ impl Case<'_> {
 
     pub(super) fn capped(&self, book: Book, found: PromiseFound) -> StopOutcome {
         let why = format!(
-            "{}, and the host lets a hook hold a turn only {} times in a row; the loop stays and goes on with the next prompt",
+            "{}, and the agent CLI lets a hook hold a turn only {} times in a row; the loop continues with the next prompt",
             reason(found),
             book.blocks_in_a_row
         );
