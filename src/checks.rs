@@ -139,7 +139,7 @@ pub enum Step<'a> {
 
 impl CheckPlan<'_> {
     /// Runs all of them, even if one fails. The results have the order of the commands. An error (the folder cannot be
-    /// written, no process can be started) says nothing about the work.
+    /// written, no process can be started) proves nothing about the work.
     pub async fn run(&self) -> Result<Vec<CheckResult>> {
         let (entry, _placeholders, _proxy) = self.entry().await?;
         let mut waiting = self.commands.iter().enumerate();

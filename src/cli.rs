@@ -387,7 +387,7 @@ pub fn as_meant(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// Whether a command line requests output for programs, which print warnings to nobody.
+/// Whether a command line requests output for programs, which excludes warnings.
 pub fn is_for_programs(args: impl Iterator<Item = OsString>) -> bool {
     let words = ["--json", "--format=json", "--format=names", "json", "names"];
     args.take_while(|arg| arg != "--").any(|arg| words.iter().any(|word| arg == *word))

@@ -77,9 +77,9 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How the daemon is run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunOptions {
-    /// Say `ready` (or `error CODE MESSAGE`) on standard output, once, and let go of it: somebody waits for it.
+    /// Print `ready` (or `error CODE MESSAGE`) once on standard output, and close it: the client waits for that.
     pub ready_on_stdout: bool,
-    /// Resume no loop, whatever the settings say, and stop at the end of standard input: the daemon serves one client.
+    /// Resume no loop, regardless of the settings, and stop at the end of standard input: the daemon serves one client.
     pub until_eof: bool,
 }
 
@@ -112,7 +112,7 @@ fn start(options: RunOptions) -> Result<()> {
         .map_err(|e| Error::system("cannot start the runtime", e))?;
     let outcome = runtime.block_on(serve(&store, lock, options));
     match &outcome {
-        // Another daemon may own the directory now, so no task goes on.
+        // Another daemon may own the directory now, so no task continues.
         Ok(ended) if ended.end == DaemonEnd::Replaced => runtime.shutdown_background(),
         Ok(ended) => {
             runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
@@ -214,7 +214,7 @@ fn watch_input(inbox: &mpsc::UnboundedSender<Input>) {
 /// Prints a line for the client that started the daemon, then closes the pipe.
 fn say(line: &str) {
     let mut out = std::io::stdout();
-    // The client may have ended; the daemon goes on.
+    // The client may have ended; the daemon continues.
     drop(writeln!(out, "{line}").and_then(|()| out.flush()));
     if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
         let _ = nix::unistd::dup2_stdout(null.as_fd());

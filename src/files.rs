@@ -4,7 +4,7 @@
 //! ([`crate::paths`]) or what they mean. Also detects network file systems.
 //!
 //! A write goes to a temporary file in the same directory, which is then renamed. [`write_atomic`] waits for the disk:
-//! use it for what decides how a worker goes on after a power cut. [`write_unsynced`] does not wait: waiting takes most
+//! use it for data that is needed after a power cut. [`write_unsynced`] does not wait: waiting takes most
 //! of the time between two iterations. Its file survives a killed daemon, but perhaps not a power cut. That is enough
 //! for facts about panes, which do not survive one either.
 
@@ -31,7 +31,7 @@ pub fn write_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace(path, |temporary| create(temporary)?.write_all(bytes))
 }
 
-/// Writes as [`write_atomic`] does. Returns the metadata of the new file from before anybody else could open it.
+/// Writes as [`write_atomic`] does. Returns the metadata of the new file from before another process could open it.
 pub(crate) fn write_with(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,

@@ -3,7 +3,7 @@
 //! Used by the client, session, hooks, demo, doctor and `main`. When the reader of stdout has gone away (`swarm ls |
 //! head -1`), printing returns [`Failure::ReaderGone`] and the command ends without a message. A full disk behind
 //! stdout is an error. A closed stdout counts as `/dev/null`: Rust opens `/dev/null` in its place before `main`, so the
-//! two cannot be told apart. Deliberately absent: the messages, which are in the verbs.
+//! two look alike. Deliberately absent: the messages, which are in the verbs.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};

@@ -132,7 +132,7 @@ fn write_anew(paths: &Paths) -> std::io::Result<()> {
 pub(crate) fn is_own(file: &File, path: &Path) -> bool {
     let Ok(there) = File::open(path) else { return false };
     let same = |found: &File| found.metadata().map(|found| (found.dev(), found.ino())).ok();
-    // A file that a person has emptied or overwritten names nobody.
+    // A file that a person has emptied or overwritten names no owner.
     same(file).is_some()
         && same(file) == same(&there)
         && !read(&there).is_some_and(|owner| owner.is_elsewhere(here()))

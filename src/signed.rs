@@ -92,7 +92,7 @@ impl SigningKey {
         Self([0; KEY_BYTES])
     }
 
-    /// Reads the key; `None` if there is no file, or one that is not a key.
+    /// Reads the key; `None` without a file, or if it is not a key.
     pub(crate) fn read(path: &Path) -> io::Result<Option<Self>> {
         match read_bounded(path, KEY_BYTES as u64) {
             Ok(bytes) => Ok(bytes.try_into().ok().map(Self)),

@@ -312,7 +312,7 @@ fn record_unstarted(dir: &Path, text: &str, helper: bool) -> u8 {
         helper,
         ..ExitRecord::default()
     };
-    // An existing record belongs to a finished run: somebody started this pane again by hand.
+    // An existing record belongs to a finished run: a person has restarted this pane by hand.
     if read_exit(dir).is_none()
         && let Err(cause) = files::write_exit(dir, &record)
     {

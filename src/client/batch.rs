@@ -110,7 +110,7 @@ impl BatchErrors {
         self.out.json_line(&NamedAnswer { name, answer, error: error.map(error_object) })
     }
 
-    /// Prints the error of one worker, with the worker's name. Returns it when there is no other worker and the output
+    /// Prints the error of one worker, with the worker's name. Returns it if there is no other worker and the output
     /// is text.
     pub(super) fn add(&mut self, name: &str, error: Error) -> Result<(), Failure> {
         if self.is_json() {

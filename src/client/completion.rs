@@ -1,7 +1,7 @@
 //! Completes a command line for a shell, which runs swarm with [`VARIABLE`] set and the typed words after `--`.
 //!
-//! `main` calls [`run`]. `clap_complete` finds the argument under the cursor; this module has the values that clap does
-//! not know: names of workers, their iterations, settings of loops and agents. It asks a running daemon and never
+//! `main` calls [`run`]. `clap_complete` finds the argument under the cursor; this module has the values that clap
+//! lacks: names of workers, their iterations, settings of loops and agents. It asks a running daemon and never
 //! starts one. Without an answer there is no value and no message.
 
 use std::env;

@@ -73,12 +73,12 @@ pub(super) fn docker_warnings(profile: &Profile, set: &[String]) -> Result<Vec<S
     Ok(warnings)
 }
 
-/// Refuses options of a sandbox where there is none. `why` says why `auto` found none.
+/// Refuses options of a sandbox without a sandbox. `why` is the reason why `auto` found none.
 fn refuse_lone_options(args: &SandboxArgs, why: Option<&str>) -> Result<()> {
     let is_limited = args.net.is_some_and(|net| net != SandboxNet::On) || !args.allow_host.is_empty();
     let option = match (is_limited, args.sandbox_rw.is_empty(), args.sandbox_ro.is_empty()) {
         (true, _, _) => "--net and --allow-host",
-        // Paths are for the sandbox that `auto` would have built; its warning says what is then unprotected.
+        // Paths are for the sandbox that `auto` would have built; its warning lists what is then unprotected.
         _ if why.is_some() => return Ok(()),
         (_, false, _) => "--sandbox-rw",
         (_, _, false) => "--sandbox-ro",

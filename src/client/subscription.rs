@@ -2,8 +2,8 @@
 //!
 //! When the connection breaks, the subscription is made again after the last notice that was received. A daemon that
 //! was killed is started again for it. A daemon that was stopped on purpose is not, but it gets the time of a restart.
-//! The socket tells the two cases apart: only a daemon that ends in order removes it. A link to a remote host that was
-//! cut is made again for ten minutes. Deliberately absent: what the notices mean.
+//! The socket shows the difference: only a daemon that ends in order removes it. A link to a remote host that was
+//! cut is made again for ten minutes. Deliberately absent: the meaning of the notices.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

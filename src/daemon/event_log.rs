@@ -2,8 +2,8 @@
 //!
 //! Each file starts with a header; the other lines are notices as subscribers get them, and marks where notices are
 //! missing. A line is written before subscribers get the notice. It is not synced: a killed daemon loses nothing, a
-//! power cut loses the last seconds. While the disk refuses lines, they wait in memory, and an empty file tells the
-//! next daemon that they are missing. Not here: the stream ([`super::notices`]) and the files ([`crate::store`]).
+//! power cut loses the last seconds. While the disk refuses lines, they wait in memory, and an empty file marks
+//! the gap for the next daemon. Not here: the stream ([`super::notices`]) and the files ([`crate::store`]).
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ struct Header {
     earlier: bool,
 }
 
-/// A line that says that notices are missing before the next line.
+/// A line that marks missing notices before the next line.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Gap {
     missing: MissingReason,
@@ -109,7 +109,7 @@ pub(crate) struct EventLog {
     pending: String,
     /// Lines before those of `pending` were dropped.
     dropped: bool,
-    /// The empty file exists that tells the next daemon about unwritten lines.
+    /// The empty file exists that marks unwritten lines for the next daemon.
     marked: bool,
     /// The header of the next new file.
     next: Header,

@@ -41,7 +41,7 @@ impl Helper {
         Ok(helper)
     }
 
-    /// The program to start. It is put into its place again if somebody removed it.
+    /// The program to start. If it was removed, it is placed again.
     pub(crate) fn path(&self) -> &Path {
         let there = is_same(&own_executable(&self.installed), &self.placed);
         let put = if there { Ok(()) } else { self.put() };

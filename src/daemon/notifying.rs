@@ -46,7 +46,7 @@ impl Supervisor {
         notifying.planner.observe(ours.map(state), now);
         let is_due = notifying.planner.is_due(now);
         if is_due && notifying.outbox.is_empty() && !notifying.listeners.is_present() {
-            // Nobody receives these messages.
+            // These messages have no receiver.
             notifying.planner.drop_due(now);
         } else if is_due && !notifying.is_asking {
             notifying.is_asking = true;
@@ -64,7 +64,7 @@ impl Supervisor {
         let is_attached = |slot: &Slot| {
             let pane = slot.pane.as_ref().filter(|_| slot.engine.has_pane());
             let server = listed.iter().find(|server| server.socket == slot.spec.tmux_socket);
-            // A server that does not answer shows nothing to anybody.
+            // A server that does not answer shows nothing to a person.
             let clients = server.and_then(|server| server.clients.as_ref());
             let shown = |pane: &Pane| {
                 clients.is_some_and(|clients| clients.iter().any(|client| client.window == pane.window))

@@ -1,8 +1,8 @@
-//! Reacts when somebody removes the daemon's directory or files in it.
+//! Reacts to the removal of the daemon's directory or files in it.
 //!
 //! If the whole directory is gone, the daemon ends: another daemon may already use a new directory of the same name.
 //! If only records, or the directory of records, are missing, the daemon writes them again from memory, one second
-//! after the last removal, so that it does not race with somebody who removes everything. [`super::directory_watch`]
+//! after the last removal, so that it does not race with the removal of everything. [`super::directory_watch`]
 //! notices removals; the looks at the screens check too.
 
 use std::collections::BTreeSet;

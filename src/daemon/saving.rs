@@ -1,7 +1,7 @@
-//! Saves workers, and applies what a person edited in a loop's `state.json`.
+//! Saves workers, and applies a person's edits of a loop's `state.json`.
 //!
 //! A failed save (the disk is full) is retried every two seconds. Until it succeeds, that worker starts no run and
-//! its log gets no line; everything else continues. A change that a client was told about must survive a crash even
+//! its log gets no line; everything else continues. A change that was confirmed to a client must survive a crash even
 //! then: a kill or a pause is recorded by a mark, which needs no disk space; any other change is refused and undone
 //! ([`Supervisor::step_if_saved`]).
 

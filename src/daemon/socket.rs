@@ -1,4 +1,4 @@
-//! The file of the daemon's socket: bound at the start, and bound again if somebody removes it.
+//! The file of the daemon's socket: bound at the start, and bound again after a removal.
 //!
 //! A daemon whose socket file is gone keeps working, but no client can reach it. A client that then starts a daemon
 //! finds the lock held and sends the holder a signal; the holder binds its socket again. Used at the daemon's start

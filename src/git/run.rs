@@ -226,7 +226,7 @@ pub(crate) fn is_below_ours(env: &[Vec<u8>]) -> bool {
     env.iter().any(|line| line == mark.as_bytes())
 }
 
-/// Kills git and everything it runs (filters, hooks) if nobody waits for it any more.
+/// Kills git and everything it runs (filters, hooks) if its caller no longer waits.
 struct Left(Option<Pid>);
 
 impl Drop for Left {

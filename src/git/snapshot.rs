@@ -1,7 +1,7 @@
 //! Takes snapshots: a commit of the working tree, untracked files included, under `refs/swarm/`.
 //!
 //! The user's index, HEAD, stash, branches and files stay unchanged. A separate index, which starts as a copy of
-//! theirs, adds everything, including files that git is told to skip. Callers keep it for the next snapshot, so that
+//! theirs, adds everything, including files marked to be skipped. Callers keep it for the next snapshot, so that
 //! git does not read unchanged files again.
 //! Files whose filter fails are added unfiltered. No hook and no file watcher runs. Ignored files
 //! and the contents of nested repositories are not in a snapshot.
@@ -208,7 +208,7 @@ fn copy_index(index: &Path, scratch: &Path) -> Result<()> {
     copy.set_modified(time).map_err(trouble)
 }
 
-/// Makes git look at files that it is told to skip, if they exist.
+/// Makes git read files that are marked to be skipped, if they exist.
 async fn show_hidden(top: &Path, own: &[(&str, &OsStr)]) -> Result<()> {
     let said =
         git_with(top, LONG_TIMEOUT, own, &[], &[&QUIET_OPTIONS[..], &["ls-files", "-v", "-z"]].concat())

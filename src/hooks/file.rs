@@ -1,7 +1,7 @@
 //! Reads and changes an agent's settings file atomically, and restores the original.
 //!
 //! Used by [`super::install`] and [`super::plugin`]. The content before the first change is kept in
-//! `$SWARM_DIR/hooks/`, with a hash of what swarm wrote. When nobody has changed the file since, removing swarm's last
+//! `$SWARM_DIR/hooks/`, with a hash of swarm's version. If the file has not changed since, removing swarm's last
 //! entry restores the original bytes, or removes a file that swarm created. Otherwise only swarm's entries are removed.
 //! A symbolic link stays a link (its target is changed), and the mode is kept. Deliberately absent: the change itself
 //! ([`super::merge`]).
@@ -104,7 +104,7 @@ pub fn change(
     Ok(change)
 }
 
-/// Returns what is kept about `file`, or what will be kept from now on.
+/// Returns the record of `file`, or a new one.
 fn kept(place: &Path, file: &Path, before: Option<&FileContent>) -> Backup {
     let known: Option<Backup> = fs::read(place).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let fresh = !before.is_some_and(|before| merge::has_ours(&before.value));

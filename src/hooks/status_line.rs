@@ -127,7 +127,7 @@ fn start(command: &str, input: &[u8]) -> Option<StatusCommand> {
 }
 
 impl StatusCommand {
-    /// Waits for the output. A command that takes too long, or whose status line nobody reads any more, is killed with
+    /// Waits for the output. A command that takes too long, or whose status line is no longer read, is killed with
     /// all that it started in its process group.
     fn output(mut self) -> Option<String> {
         let bytes = loop {

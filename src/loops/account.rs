@@ -22,7 +22,7 @@ use crate::files::open_regular;
 #[cfg(test)]
 mod tests;
 
-/// The maximum length of a line in a transcript. A line holds what a tool printed, or an image.
+/// The maximum length of a line in a transcript. A line holds the output of a tool, or an image.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// The session id of a run. It is always the same for the same run, so a restarted daemon passes it again.
@@ -191,7 +191,7 @@ fn read(path: &Path) -> Option<Account> {
 }
 
 /// The part of a transcript from a time on. A resumed session contains earlier turns, whose promise does not count
-/// for this iteration. `sums` says that its token counts are running sums.
+/// for this iteration. `sums`: its token counts are running sums.
 fn since(path: &Path, started: Option<DateTime<FixedOffset>>, sums: bool) -> Option<Account> {
     let (mut before, mut reader, mut is_old) =
         (TranscriptReader::default(), TranscriptReader::default(), true);

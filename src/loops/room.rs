@@ -193,7 +193,7 @@ impl Room {
 impl Drop for Room {
     fn drop(&mut self) {
         let container = std::mem::take(&mut self.container);
-        // The caller was canceled, and nobody waits for the end of the removal.
+        // The caller was canceled and does not wait for the end of the removal.
         if container != Path::new("") {
             drop(std::thread::spawn(move || remove_room(&container)));
         }

@@ -1,4 +1,4 @@
-//! Runs a program for one notification: input, a time limit, its exit status, and the end of what it says.
+//! Runs a program for one notification: input, a time limit, its exit status, and the end of its output.
 
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;

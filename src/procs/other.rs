@@ -37,7 +37,7 @@ pub fn load() -> Option<f32> {
     None
 }
 
-/// A process cannot be told from a later one with its pid, so none is signaled.
+/// A later process with the same pid looks the same, so none is signaled.
 pub fn signal_same(_pid: i32, _start_time: u64, _signal: Signal) -> bool {
     false
 }

@@ -21,7 +21,7 @@ pub struct SubscribeParams {
 pub struct Snapshot {
     /// The number of the last notice; it also grows over restarts of the daemon.
     pub seq: u64,
-    /// Some notices after `since` are not stored; `missing` says where.
+    /// Some notices after `since` are not stored; `missing` has their places.
     pub gap: bool,
     /// The workers, or only the requested one.
     pub workers: Vec<WorkerView>,

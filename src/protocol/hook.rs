@@ -106,7 +106,7 @@ pub struct HookHeard {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HeldAnswer {
-    /// Ask again soon: nobody has answered yet.
+    /// Ask again soon: no answer yet.
     Wait,
     /// End: the request was answered in the agent's dialog.
     Over,

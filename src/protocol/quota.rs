@@ -24,10 +24,10 @@ pub struct QuotaAccountView {
     /// The percentage of a limit from which on no iteration starts; absent without the setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub park_at: Option<u8>,
-    /// When the loops go on, RFC 3339; absent while they are not parked.
+    /// When the loops continue, RFC 3339; absent while they are not parked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parked_until: Option<String>,
-    /// Until when a person has lifted the park, RFC 3339; absent if nobody has.
+    /// Until when a person has lifted the park, RFC 3339; absent if none has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifted_until: Option<String>,
     /// The live loops of the account.
@@ -63,6 +63,6 @@ pub struct QuotaFigureView {
 pub struct QuotaLifted {
     /// The number of accounts that were parked.
     pub accounts: usize,
-    /// The loops that go on.
+    /// The loops that continue.
     pub resumed: Vec<String>,
 }

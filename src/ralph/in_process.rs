@@ -157,7 +157,7 @@ where
         self.errors.extend(state.error.clone().map(|error| (number, error)));
         let exit = Exit::Code(i32::from(state.error.is_some()));
         self.last = (exit, state);
-        // The tick before the end of the run tells the engine whether the time is over.
+        // With the tick before the end of the run, the engine notices whether the time is up.
         self.events.extend([Event::Up(run), Event::Tick, Event::Exited(run, exit)]);
         Ok(())
     }

@@ -42,7 +42,7 @@ pub(crate) async fn push(place: &Place, host: &RemoteHost, dir: &Path, branch: &
         let message = format!("the repository '{top}' has no commit, and only commits are sent");
         Error::invalid(message).hint("make a commit first")
     })?;
-    // The first commit tells repositories of the same name apart.
+    // The first commit distinguishes repositories of the same name.
     let id: String =
         first.lines().next_back().unwrap_or_default().chars().take(FIRST_COMMIT_DIGITS).collect();
     let is_name_char = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);

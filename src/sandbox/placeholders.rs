@@ -1,8 +1,8 @@
 //! Files that are created so that a mount can protect them: a missing file cannot be protected.
 //!
 //! Some of them exist only while a sandbox does. Several sandboxes in one checkout share them: each user holds a shared
-//! lock of the file, and only who gets an exclusive one deletes it. The lock goes with the process, so that a killed
-//! one blocks nobody. Used by [`super::WorkerSandbox`] and the wrapper.
+//! lock of the file, and a user with an exclusive one deletes it. The lock ends with its process, so a killed process
+//! blocks no other. Used by [`super::WorkerSandbox`] and the wrapper.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -23,7 +23,7 @@ const MAX_TRIES: u32 = 100;
 /// The pause between two of these tries.
 const TRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Temporary placeholders in use. Dropped, it deletes those that nobody else uses.
+/// Temporary placeholders in use. Dropped, it deletes those without other users.
 #[derive(Debug, Default)]
 pub(crate) struct HeldPlaceholders(Vec<(PathBuf, File)>);
 

@@ -72,7 +72,7 @@ impl DaemonLock {
         }
     }
 
-    /// The pid of the daemon of this machine that holds the lock; `None` if no process does, whatever the file says.
+    /// The pid of the daemon of this machine that holds the lock; `None` if no process does, even if the file names one.
     pub fn holder(paths: &Paths) -> Option<u32> {
         match owner::look(paths) {
             (Some(owner), Ownership::Live) if !owner.is_elsewhere(owner::here()) => Some(owner.pid),
@@ -80,7 +80,7 @@ impl DaemonLock {
         }
     }
 
-    /// False if the locked file is no longer at its path, because somebody removed the directory or took it over, or if
+    /// False if the locked file is no longer at its path, because the directory was removed or taken over, or if
     /// it names another machine. Another daemon may then run there, so this one must not write any more.
     pub fn is_current(&self) -> bool {
         owner::is_own(&self.file, &self.path)

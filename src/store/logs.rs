@@ -48,7 +48,7 @@ impl Store {
     }
 
     /// Appends a run's output to the worker's log, below a header line. If the output is longer than a log may be, its
-    /// end is kept and the header says so. On failure, the log is unchanged, or rotated without this output.
+    /// end is kept and the header reports it. On failure, the log is unchanged, or rotated without this output.
     pub fn append_worker_log(&self, name: &WorkerName, header: &str, text: &str) -> Result<()> {
         self.check_owner()?;
         let path = self.paths.worker_log(name);
@@ -160,7 +160,7 @@ pub(super) fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if before > 0 {
         let mut last = [0];
         file.seek(SeekFrom::Start(before - 1))?;
-        // The file is empty now: somebody truncated it.
+        // The file was truncated and is empty now.
         if file.read(&mut last)? == 1 && last != [b'\n'] {
             whole.push(b'\n');
         }
@@ -198,7 +198,7 @@ fn tail(path: &Path, lines: usize, max_bytes: u64) -> io::Result<LogTail> {
     }
 }
 
-/// The last lines in `bytes`; `cut` says that `bytes` is the end of a longer text.
+/// The last lines in `bytes`; `cut`: `bytes` is the end of a longer text.
 fn last_lines(mut bytes: &[u8], lines: usize, cut: bool) -> LogTail {
     if cut {
         // The first line may be incomplete. Of one very long line, its end is better than nothing.

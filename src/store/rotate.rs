@@ -37,7 +37,7 @@ pub fn record(mut input: impl Read, path: &Path, limit: u64) {
             Err(_) => return,
         };
         let size = out.as_ref().and_then(|file| file.metadata().ok()).map_or(0, |found| found.len());
-        // If somebody moved the file away, start a new one.
+        // If the file was moved away, start a new one.
         if size > 0 && size.saturating_add(read as u64) > limit || !path.exists() {
             drop(fs::rename(path, rotated(path)));
             out = open(path).ok();

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::paths::Paths;
 use crate::signed::{Purpose, SigningKey};
 
-/// Reads the key, or makes one. The flag says that it is new.
+/// Reads the key, or makes one. The flag is true for a new one.
 pub(super) fn key(paths: &Paths) -> Result<(SigningKey, bool)> {
     let path = paths.signing_key();
     match SigningKey::read(&path).map_err(|e| failed("read", &path, e))? {

@@ -30,7 +30,7 @@ const JOINED: &[&str] = &["-J"];
 
 impl Tmux {
     /// Lists our panes: in the session, with our marks, or running our wrapper, wherever a user moved them. Fails when
-    /// the server is gone or does not respond; [`Tmux::health`] tells which.
+    /// the server is gone or does not respond; [`Tmux::health`] distinguishes the two.
     pub async fn list(&self) -> Result<Vec<PaneRow>> {
         let inner = &*self.0;
         let short = rows::parse_all(&inner.query(&["list-panes", "-a", "-F", rows::SHORT_FORMAT]).await?);

@@ -25,7 +25,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::paths::SOCKET_PATH_MAX;
 use crate::procs;
 
-/// How long a server that was told to exit usually takes at most.
+/// How long a server usually takes at most to exit on request.
 const GOODBYE_TIMEOUT: Duration = Duration::from_millis(300);
 
 impl Tmux {

@@ -12,7 +12,7 @@ use super::types::PaneRow;
 pub enum ServerSurvey {
     /// Nothing listens at the socket.
     Gone,
-    /// A server listens that holds no pane and does not respond: it was told to exit and cannot.
+    /// A server without panes listens and does not respond: it received a request to exit and hangs.
     Empty {
         /// The server's process.
         pid: i32,

@@ -46,7 +46,7 @@ pub enum Health {
         /// The server's process.
         pid: i32,
     },
-    /// Certainly not there: nothing listens at the socket, or the listening process was told to exit and holds no pane.
+    /// Certainly not there: nothing listens at the socket, or the listening process is exiting and has no panes.
     Gone,
     /// Something may be there, but it does not respond. The state of the panes is unknown.
     Unresponsive,

@@ -129,7 +129,7 @@ fn tick(model: &mut UiModel) -> Vec<UiEffect> {
     if let Some(worker) = model.selected_worker() {
         let is_live = worker.status.is_live();
         if worker.status.is_finished() && !worker.seen {
-            // Without a key nobody may sit at the terminal.
+            // Without a key press, the person may be away.
             let was_finished = |at: &DateTime<FixedOffset>| {
                 let since = worker.since.as_deref().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
                 since.is_none_or(|since| since <= *at) && model.now - at >= SEEN_DELAY

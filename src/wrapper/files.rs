@@ -73,7 +73,7 @@ impl LaunchSpec {
         write_unsynced(&dir.join(LAUNCH_FILE), &serde_json::to_vec(self)?)
     }
 
-    /// The caps in a launch that nobody has taken yet; `None` without one.
+    /// The caps in a launch file that no wrapper has taken yet; `None` without one.
     pub(super) fn caps(dir: &Path) -> Option<Caps> {
         Some(serde_json::from_slice::<Self>(&std::fs::read(dir.join(LAUNCH_FILE)).ok()?).ok()?.caps)
     }

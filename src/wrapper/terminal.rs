@@ -21,8 +21,8 @@ const STATUS_REPLY: &[u8] = b"\x1b[0n";
 /// How much input is read to find the answer. Typed text may come before it.
 const MAX_DISCARDED_BYTES: usize = 64 << 10;
 
-/// Whether the other side has read everything printed so far. False if it does not answer within `patience`, or there
-/// is no terminal.
+/// Whether the other side has read everything printed so far. False if it does not answer within `patience`, or
+/// without a terminal.
 ///
 /// Use it once: afterwards the terminal has neither echo nor line mode.
 pub(super) async fn has_taken_all(patience: Duration) -> bool {

@@ -86,7 +86,7 @@ pub(super) async fn exchange(
     (mut process, mut writer, reader): (SshProcess, ChildStdin, ChildStdout),
 ) -> Result<Option<RemoteConnection>, RemoteFault> {
     let mut lines = lines_of(reader);
-    // A relay that ends at once has closed its input, and its message says why.
+    // A relay that ends at once has closed its input, and its message has the reason.
     let _ = writer.write_all(&hello_line()).await;
     let Some(answer) = hello(&mut lines).await else {
         process.end();

@@ -1,4 +1,4 @@
-//! Starts the daemon, and says why it did not start. This is one of the few files that start a process.
+//! Starts the daemon, and reports why it did not start. This is one of the few files that start a process.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions};

@@ -36,7 +36,7 @@ pub(super) enum FollowEvent {
     Disconnected(Error),
 }
 
-/// Sends the updates of the loop's worker until nobody receives them.
+/// Sends the updates of the loop's worker until the receiver is gone.
 pub(super) async fn listen(
     mut subscription: DurableSubscription,
     place: Place,

@@ -76,7 +76,7 @@ impl JobDir {
         all
     }
 
-    /// Makes the directory. The mark says that several hosts use it: locks of other nodes may be invisible.
+    /// Makes the directory. The mark means that several hosts use it: locks of other nodes may be invisible.
     pub(super) fn create(&self) -> Result<()> {
         private_dir(self.root())?;
         self.write("shared", b"")
@@ -254,7 +254,7 @@ impl JobFacts {
         }
         let known = self.view.worker.as_ref().map(|worker| worker.status);
         if let Some((status, reason)) = shown(self.id(), &self.state, known) {
-            // The last line of the job's output says why it ended before its worker started.
+            // The last line of the job's output has the reason why its worker did not start.
             let line = self.dir.last_output().filter(|_| status == Status::Failed);
             let reason = line.map_or(reason.clone(), |line| format!("{reason}: {line}"));
             (worker.status, worker.reason, worker.cause) = (status, Some(reason), None);

@@ -267,7 +267,7 @@ async fn wait(
                     say();
                 }
             }
-            // The daemon may be restarting. It is not started here, since somebody stopped it on purpose.
+            // The daemon may be restarting. It is not started here, because it was stopped on purpose.
             Err(error)
                 if error.code == ErrorCode::Version || last_answer.elapsed() > DAEMON_RESTART_TIMEOUT =>
             {

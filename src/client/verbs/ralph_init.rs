@@ -136,7 +136,7 @@ fn exists<'a>(place: &TaskDir, file: &'a str, force: bool) -> Result<Option<&'a 
     Err(Error::invalid(text).hint("move it away, then retry"))
 }
 
-/// The text to add to `.gitignore`, so that git ignores [`MARKER_FILE`]; `None` if a line of it says so.
+/// The text to add to `.gitignore`, so that git ignores [`MARKER_FILE`]; `None` if it has that line.
 fn ignored(file: &Path) -> Result<Option<String>> {
     let text = match fs::read(file) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),

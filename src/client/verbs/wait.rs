@@ -45,7 +45,7 @@ struct Waiter {
 
 pub(super) async fn run(ctx: &ClientContext, args: &Wait) -> CommandResult {
     let names: BTreeSet<&str> = args.names.iter().map(|name| name.as_str()).collect();
-    // A timeout that overflows the clock is no timeout.
+    // A timeout that overflows the clock counts as none.
     let deadline = args.timeout.and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
     let mut subscription = DurableSubscription::new(ctx.place()?, &names, None);
     let Update::Snapshot(mut snapshot) = subscription.next().await? else {

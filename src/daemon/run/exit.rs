@@ -141,7 +141,7 @@ async fn verdict(context: &RunContext, pane: &Pane, record: Option<&ExitRecord>)
         }
         if let Ok(rows) = tmux.list().await {
             let Some(row) = rows.iter().find(|row| row.pane == pane.id) else { return Event::PaneLost(run) };
-            // With a record, the wrapper received SIGHUP: somebody sent the signal; the pane was not closed.
+            // With a record, the wrapper received SIGHUP from another process; the pane was not closed.
             let exit = record.map_or_else(|| exit_of_row(row), |record| Some(exit_of(record)));
             if let Some(exit) = exit.filter(|_| row.dead) {
                 return Event::Exited(run, exit);

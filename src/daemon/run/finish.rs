@@ -108,7 +108,7 @@ struct KeptOutput {
     output: String,
 }
 
-/// A file in the run's folder that says how far a finish came. It is signed: the agent can write there.
+/// A file in the run's folder with a completed step of the finish. It is signed: the agent can write there.
 struct KeptFile<'a> {
     context: &'a RunContext,
     ended: &'a EndedRun,

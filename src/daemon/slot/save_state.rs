@@ -13,7 +13,7 @@ pub(crate) enum SaveState {
     Saved,
     /// The last save failed, for example because the disk is full.
     Unsaved {
-        /// The error; `None` when nobody has tried to save yet.
+        /// The error; `None` before the first attempt.
         error: Option<Error>,
         /// A mark on disk records what must survive a crash: that the worker was killed or its loop paused.
         marked: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Saving {
     pub(crate) output_error: Option<String>,
     /// The loop's `state.json` as the daemon last wrote or read it.
     pub(crate) ralph_file: Option<RalphFile>,
-    /// Identifies the version of the file that was last read; another stamp means that somebody edited it.
+    /// Identifies the version of the file that was last read; another stamp means that it was edited.
     pub(crate) ralph_read: Option<RalphStamp>,
     /// The stamp of the daemon's own last write.
     pub(crate) ralph_written: Option<RalphStamp>,

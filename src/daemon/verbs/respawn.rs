@@ -149,7 +149,7 @@ fn respawnable(slot: &Slot, peer: Option<i32>) -> Result<()> {
             Error::conflict(format!("worker '{name}' is being killed")).hint("wait a moment, then retry")
         );
     }
-    // Otherwise the client that waits for the first run would be told that the worker was killed.
+    // Otherwise the client that waits for the first run would report that the worker was killed.
     if matches!(slot.start, Start::Pending(_))
         && matches!(slot.engine.phase(), Phase::Idle | Phase::Spawning { .. })
     {

@@ -1,4 +1,4 @@
-//! A canary in the agent's tree: adds it, and removes it whatever happens.
+//! Adds a canary to the agent's tree, and removes it in any case.
 //!
 //! A journal in the loop's folder names what is about to be added. It is deleted after the removal, so a daemon that
 //! finds one at its start undoes what a killed daemon left. A file is removed only if it contains the token: the
@@ -129,7 +129,7 @@ impl Journal {
         match read_bounded(&self.file, MAX_FILE_BYTES) {
             Ok(bytes) if traces::contains(&bytes, &self.token) => self.tree.remove(&self.file)?,
             Ok(_) => {}
-            // Created, but not written before the daemon died: nobody else chose this name.
+            // Created, but not written before the daemon died: only swarm chooses this name.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }

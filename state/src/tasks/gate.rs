@@ -121,7 +121,7 @@ pub struct TaskVerdict {
 const MAX_SENT_BACK_AT_CAP: u32 = 3;
 
 impl TaskVerdict {
-    /// Why a person has to decide about the story; `None` if nobody has to. After each decision, the story has as many
+    /// Why a person has to decide about the story; `None` if none has to. After each decision, the story has as many
     /// reviews as before.
     pub fn stuck(&self) -> Option<String> {
         let count = self.sent_back_at_cap;

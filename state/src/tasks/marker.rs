@@ -1,4 +1,4 @@
-//! `.ralph-active`: the file that tells hooks and the agent that a loop with a task list works here (§3).
+//! `.ralph-active`: the file that shows hooks and the agent that a loop with a task list works here (§3).
 //!
 //! The daemon rewrites it before each iteration. Agents can edit it, so only the Stop hook trusts it; the daemon uses
 //! its own records ([`super::enforce`]).

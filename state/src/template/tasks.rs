@@ -21,7 +21,7 @@ pub const PLAN_SKILL: &str = include_str!("tasks/ralph-plan.md");
 /// `tasks.json` (§8), before [`tasks_file`] fills it in.
 const TASKS: &str = include_str!("tasks/tasks.json");
 
-/// The branch in `tasks.json` before somebody names one.
+/// The branch in a new `tasks.json`.
 const PLACEHOLDER_BRANCH: &str = "ralph/feature-name";
 
 /// The values of a template's placeholders, by the names in `{{NAME}}`: `ITERATION` (from 1), `MAX_ITERATIONS`, `MODE`,
@@ -113,7 +113,7 @@ pub fn has_requirements(prd: &str) -> bool {
     without_comments(prd).lines().map(str::trim).any(is_content)
 }
 
-/// True if a `tasks.json` has stories or a description of somebody's.
+/// True if a `tasks.json` has a person's stories or description.
 pub fn has_stories(tasks: &str) -> bool {
     let Ok(list) = serde_json::from_str::<Value>(tasks) else { return !tasks.trim().is_empty() };
     let is_empty = |value: Option<&Value>| value.is_none_or(|text| text.as_str() == Some(""));

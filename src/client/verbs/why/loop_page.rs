@@ -158,7 +158,7 @@ pub(super) fn step(report: &Report) -> Option<String> {
     }
 }
 
-/// Whether the last iteration was refused because of its tests, and nobody approved them since.
+/// Whether the last iteration was refused because of its tests, which were not approved since.
 fn lacks_tests(report: &Report) -> bool {
     let Some(verdict) = report.iterations.last().and_then(|it| it.verdict.as_ref()) else { return false };
     let is_approved = |name: &str| {
@@ -172,7 +172,7 @@ fn lacks_tests(report: &Report) -> bool {
     })
 }
 
-/// Whether the last iteration was refused because of changed test files that nobody approved since.
+/// Whether the last iteration was refused because of changed test files that were not approved since.
 fn changed_tests(report: &Report) -> bool {
     let Some(last) = report.iterations.last().filter(|last| last.commit != report.approved) else {
         return false;

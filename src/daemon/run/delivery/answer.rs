@@ -1,6 +1,6 @@
 //! Types an answer into a dialog, key by key: most dialogs ignore a paste.
 //!
-//! [`swarm_state::screen::answers`] finds the answers that the dialog offers and says whether Enter completes one.
+//! [`swarm_state::screen::answers`] finds the answers that the dialog offers, and whether Enter completes one.
 
 use std::time::Duration;
 

@@ -86,7 +86,7 @@ fn target_list(text: &str) -> Result<TaskList, ImportFault> {
     })
 }
 
-/// Whether a story is the one of a list that nobody has filled in yet.
+/// Whether a story is the placeholder of a new list.
 fn is_blank(story: &Value) -> bool {
     let is_empty = |field| match story.get(field) {
         Some(Value::String(text)) => text.trim().is_empty(),
