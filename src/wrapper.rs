@@ -4,8 +4,8 @@
 //! because tmux (as Debian ships it) loses most exit statuses and the last output of a program that ends at once. On
 //! Linux, the wrapper is the reaper of everything below it, so orphans stay in its tree. It survives signals from the
 //! terminal (such as Ctrl-C) to the foreground group. When its pane is closed, it first ends its tree, then itself. A
-//! wrapper that is killed leaves no record; the daemon finds that out. It knows nothing of tmux and the daemon's
-//! socket, and decides nothing.
+//! killed wrapper leaves no record, which the daemon notices. The wrapper uses neither tmux nor the daemon's socket,
+//! and decides nothing.
 //!
 //! Files in DIR: `launch.json` (taken first, and emptied because it holds secrets), `started` (the agent's pid),
 //! `exit.json` (the exit record), `caps.json` (the mechanisms that enforce the caps), `forced` (processes that the

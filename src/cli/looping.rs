@@ -35,8 +35,8 @@ Watched files:
 swarm watches the files that decide whether the work is done, so that an agent cannot weaken them:
   - programs that a check's command names by a path, and files that it gives to
     a shell, as in ./check.sh and sh check.sh, also behind make, just, npm, tox
-  - a file that it gives to python, node, perl or ruby, if the file's path says
-    that it checks: it contains check, test, spec, verif, valid, lint or assert,
+  - a file that it gives to python, node, perl or ruby, if its path shows that
+    it checks: it contains check, test, spec, verif, valid, lint or assert,
     or the word ci, qa or e2e (python3 app.py may be the work itself)
   - of package.json and a makefile, the scripts and targets that a check runs
   - the configuration of known test runners (pytest, cargo test, jest, go test,

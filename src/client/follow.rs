@@ -95,7 +95,7 @@ pub(super) async fn result(
     }
 }
 
-/// The exit status of a loop that has ended or is paused; `None` while it goes on.
+/// The exit status of a loop that has ended or is paused; `None` while it continues.
 pub(super) fn exit_status(worker: &WorkerView) -> Option<u8> {
     let mut machine = Machine::new(worker, 0);
     machine.view(worker);
@@ -228,7 +228,7 @@ fn not_paused(ctx: &ClientContext, name: &str, error: Error) -> Result<()> {
 }
 
 /// Waits for the answer to the pause request. Without this, two quick Ctrl-C would end the follower before the request
-/// has reached the daemon, and the loop would go on.
+/// has reached the daemon, and the loop would continue.
 async fn wait_for_pause(ctx: &ClientContext, name: &str, asked: Option<JoinHandle<bool>>) {
     let Some(asked) = asked else { return };
     if !matches!(timeout(PAUSE_TIMEOUT, asked).await, Ok(Ok(true))) {

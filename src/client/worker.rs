@@ -70,7 +70,7 @@ pub(crate) fn brief_cause(worker: &WorkerView) -> String {
     }
 }
 
-/// When a worker that waits for a reset goes on, and how long that takes; `None` if that is unknown.
+/// When a worker that waits for a reset continues, and the wait until then; `None` if unknown.
 pub(super) fn reset(cause: Option<&Cause>) -> Option<String> {
     let (Cause::Quota { until, .. } | Cause::Outage { until: Some(until), .. }) = cause? else { return None };
     let at = until.with_timezone(&Local);

@@ -2,7 +2,7 @@
 //!
 //! Each look at the screens lists the clients too, so that no decision about a run uses an older list. While a person
 //! is attached, or about to be, the clients are listed four times a second in addition. Notifications use the same
-//! lists. [`swarm_state::attached`] decides what counts as typing, the engine what follows from it.
+//! lists. [`swarm_state::attached`] decides what counts as typing, and the engine reacts to it.
 
 use swarm_state::attached::AttachedClient;
 use swarm_state::engine::{Event, Presence};
@@ -81,7 +81,7 @@ impl Supervisor {
     }
 }
 
-/// Whether one of the clients that type into the worker's pane is a person's: an agent may not hold its own worker.
+/// Whether a person's client types into the worker's pane: an agent may not hold its own worker.
 fn has_person(slot: &Slot, typing: &[AttachedClient]) -> bool {
     let pane = slot.pane.as_ref().map(|pane| pane.id.as_str());
     let own = typing.iter().filter(|client| Some(client.pane.as_str()) == pane);

@@ -69,7 +69,7 @@ impl Supervisor {
                 self.look_later(&socket, Look::First);
             }
         }
-        // Hooks and `ralph archive` find out by the pid whether a loop is active.
+        // From the pid, hooks and `ralph archive` know whether a loop is active.
         for slot in self.slots.values() {
             match slot.task_loop() {
                 Some(loop_run) if slot.spec.is_in_docker() => {
@@ -148,7 +148,7 @@ impl Supervisor {
                 Mark::Killed => Event::Kill,
                 Mark::Paused(by) => Event::Pause(*by),
             };
-            // This changes the worker's goal only. Its effects follow from the panes that are found.
+            // This changes only the worker's goal. The effects depend on the panes that are found.
             drop(slot.step(event, self.now()));
         }
         slot.origin.started = record.started;
@@ -168,7 +168,7 @@ impl Supervisor {
         (slot.seen, slot.status_since) = (record.seen, record.status_since);
         slot.reconciled = foreign;
         if let Some(park) = self.park_of(&slot).filter(|_| !foreign) {
-            // A loop that waits goes on to wait. Effects follow at the next check.
+            // A waiting loop continues to wait. Effects follow at the next check.
             drop(slot.step(Event::Quota(Some(park)), self.now()));
         }
         // The changes that the marks recorded must be saved, even if nothing else happens to the worker.
@@ -319,7 +319,7 @@ fn launch_is_settled(slot: &Slot, found: &ServerPanes, look: Look) -> bool {
     !found.silent && (wrapper::withdraw_launch(&slot.driver.context.run_dir(run)) || look == Look::Later)
 }
 
-/// The pane of a worker's current run. Of several, a live one and the recorded one come first.
+/// The pane of a worker's current run: of several, a live one, or else the recorded one.
 fn own_row<'a>(slot: &Slot, found: &'a ServerPanes) -> Option<&'a PaneRow> {
     let wanted = (slot.spec.name.as_str(), slot.engine.run());
     let known = |row: &PaneRow| {

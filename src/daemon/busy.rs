@@ -1,8 +1,8 @@
 //! Work on a worker that takes several steps. No other such work begins meanwhile.
 //!
 //! A respawn, a clean-up, or the removal of a worktree after a kill takes time in the driver or in git. Meanwhile the
-//! worker looks stopped, and a spawn, respawn or clean of its name would interfere. So whoever does the work holds a
-//! [`Busy`], and the slot keeps weak references: the work ends when the holder is dropped. A kill is never refused;
+//! worker looks stopped, and a spawn, respawn or clean of its name would interfere. So the task holds a [`Busy`],
+//! and the slot keeps weak references: the work ends when the task drops it. A kill is never refused;
 //! it cancels a respawn.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,7 @@
-//! Crash points: places where the daemon can kill itself, so that tests can check what a crash leaves behind.
+//! Crash points: places where the daemon can kill itself, so that tests can check the state after a crash.
 //!
 //! With `SWARM_CRASH_AT=WORD:N` in its environment, the daemon sends itself SIGKILL when it reaches the point WORD
-//! for the Nth time; `any` stands for all points. With `SWARM_CRASH_COUNT=FILE` it appends the word of each point
+//! for the Nth time; `any` selects all points. With `SWARM_CRASH_COUNT=FILE` it appends the word of each point
 //! that it passes to FILE, one per line, so that a dry run lists all points. There is a point
 //!
 //! - before each effect (`persist`, `spawn`, `judge`, …), and after its work is done but not yet reported

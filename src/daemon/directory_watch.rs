@@ -1,6 +1,6 @@
 //! Watches the daemon's directory and lock file for removals, with inotify.
 //!
-//! Only Linux has inotify; elsewhere the looks at the screens check the directory. Not here: what follows from a
+//! Only Linux has inotify; elsewhere the looks at the screens check the directory. Not here: the reaction to a
 //! removal ([`super::removals`]).
 
 use std::sync::Arc;

@@ -164,7 +164,7 @@ impl Supervisor {
         }));
     }
 
-    /// Removes the folder of a run that was judged or did not start. What follows from it must be saved before, because
+    /// Removes the folder of a run that was judged or did not start. The resulting state must be saved before, because
     /// the next daemon would need the verdict or the noted worktree again; and the folder must be gone before another
     /// worker of the same name uses it.
     pub(crate) fn remove_run_dir(&self, name: &WorkerName, run: Run) {

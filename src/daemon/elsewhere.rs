@@ -44,15 +44,15 @@ impl Supervisor {
         self.step_found(name, run, event);
     }
 
-    /// Steps a worker by what became of its last run. If that started no agent, removes what it left.
+    /// Steps a worker by the end of its last run. If that started no agent, removes its files.
     pub(crate) fn step_found(&mut self, name: &WorkerName, run: Run, event: Event) {
         if !matches!(event, Event::NeverStarted(_) | Event::SpawnFailed(..)) {
             return self.step(name, event);
         }
-        // A window that comes late has nothing to run and is closed.
+        // A late window has nothing to run and is closed.
         let socket = self.slots.get(name).and_then(|slot| slot.spec.tmux_socket.clone());
         self.schedule_sweep(&socket);
-        // The next run goes on with the worktree that this one was about to make.
+        // The next run continues with the worktree that this one was about to make.
         if let Some(worktree) = self.store.noted_worktree(name, run) {
             drop(self.store.note_worktree(name, run.next(), &worktree));
         }

@@ -83,7 +83,7 @@ impl Supervisor {
         self.report_restored(&missing);
     }
 
-    /// Reports the removal in every `ls` from now on: whoever did it may do it again.
+    /// Reports the removal in every `ls` from now on, because it may happen again.
     fn report_restored(&mut self, missing: &BTreeSet<WorkerName>) {
         let Some(first) = missing.first() else { return };
         let dir = self.store.paths().workers_dir();

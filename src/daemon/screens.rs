@@ -1,4 +1,4 @@
-//! Decides when screens are looked at, and passes what the looks show to the engines.
+//! Decides when screens are read, and passes the readings to the engines.
 //!
 //! [`super::watcher`] does the looking, in a task. While no screen is of interest, the daemon does not wake up.
 

@@ -298,7 +298,7 @@ impl Slot {
         if let Start::Pending(pending) = &mut self.start { Some(pending) } else { None }
     }
 
-    /// Refuses to begin work on a worker while other work decides what becomes of it.
+    /// Refuses to begin work on a worker while other work on it is under way.
     pub(crate) fn refuse_busy(&self) -> Result<()> {
         let replaced = self.waiting.after_stop.iter().any(|after| matches!(after, AfterStop::Replace(..)));
         let what = match self.busy.current() {

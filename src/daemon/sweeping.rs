@@ -47,7 +47,7 @@ impl Supervisor {
         });
     }
 
-    /// A search has ended: ends what it found, and searches again.
+    /// A search has ended: ends the panes that it found, and searches again.
     pub(crate) fn swept(&mut self, socket: &Option<String>, found: &ServerPanes) {
         let left = self.ours_left(socket, found);
         let Some(server) = self.servers.get_mut(socket) else { return };

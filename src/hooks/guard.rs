@@ -1,8 +1,8 @@
-//! Stops dangerous tool calls of an agent: collects what `swarm_state::guard` needs, and formats the denial.
+//! Stops dangerous tool calls of an agent: collects the facts for `swarm_state::guard`, and formats the denial.
 //!
 //! Used by [`super::run`] before each call of a tool. Only the settings file of the user counts, since an agent can
 //! change the files of its project. If that file cannot be read, the guard has no allow-list. Without a home directory
-//! or a working directory, it lets everything happen.
+//! or a working directory, it allows everything.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) struct GuardAnswer {
     pub(super) answer: String,
 }
 
-/// Judges the tool call of a hook's input; `None` lets it happen.
+/// Judges the tool call of a hook's input; `None` allows it.
 pub(super) fn check(
     paths: Option<&Paths>,
     input: &HookInput,
@@ -68,7 +68,7 @@ fn place(paths: &Paths, input: &HookInput, var: &dyn Fn(&str) -> Option<OsString
 }
 
 /// The root of the repository around a directory, or the directory itself. The home directory is not a project of
-/// what is below it.
+/// the directories below it.
 fn root_of(dir: &Path, home: &Path) -> PathBuf {
     let is_root = |dir: &&Path| dir.join(".git").exists() && !home.starts_with(dir);
     dir.ancestors().find(is_root).unwrap_or(dir).to_owned()

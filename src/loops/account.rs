@@ -80,7 +80,7 @@ pub(crate) fn last_growth(
     SystemTime::now().duration_since(last).ok()
 }
 
-/// Whether the agent's hooks reported a transcript that now holds nothing of the agent. There was a record, so text
+/// Whether the agent's hooks reported a transcript that now has no text of the agent. There was a record, so text
 /// from any other source may not be the agent's.
 pub(super) fn is_lost(env: &BTreeMap<String, String>, finished: &Finished<'_>) -> bool {
     let Some(path) = finished.transcript.as_deref() else { return false };

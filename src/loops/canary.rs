@@ -1,4 +1,4 @@
-//! Runs checks with a test that must fail. [`swarm_state::canary`] decides where it goes and what it proves.
+//! Runs checks with a test that must fail. [`swarm_state::canary`] chooses its place and evaluates the result.
 //!
 //! The test is in the agent's tree only while its check runs; see [`planted`].
 

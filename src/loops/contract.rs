@@ -60,7 +60,7 @@ impl LoopRun {
     }
 }
 
-/// The output of checks that failed in a clean room only, and of a setup that failed. What a held-out check printed is
+/// The output of checks that failed in a clean room only, and of a setup that failed. The output of a held-out check is
 /// not for the agent; a finding about all held-out checks has the output of the setup, which runs without hidden files.
 fn failed_apart(verdict: &Verdict) -> Vec<(String, String)> {
     let is_shown = |proof: &&Proof| match proof.layer {

@@ -1,4 +1,4 @@
-//! Reads how many tests ran. [`swarm_state::inventory`] decides what that means.
+//! Reads how many tests ran. [`swarm_state::inventory`] evaluates it.
 
 use std::collections::BTreeMap;
 use std::fs;

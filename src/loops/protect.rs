@@ -80,7 +80,7 @@ pub(crate) fn check_tests(root: &Path, gates: &Gates) -> Result<()> {
         .hint("name the test files: --protect GLOB; or describe the runner: man swarm-config"))
 }
 
-/// Stops watching what the checks wrote since [`begin`]. Call it before any agent works.
+/// Stops watching files that the checks wrote since [`begin`]. Call it before any agent works.
 pub(super) async fn leave_out_written(loop_run: &LoopRun, base: &mut Base) -> Result<()> {
     let now = hashes(loop_run, base).await?;
     base.leave_out_written(&now);
@@ -88,7 +88,7 @@ pub(super) async fn leave_out_written(loop_run: &LoopRun, base: &mut Base) -> Re
 }
 
 /// The watched files and their hashes. The names are relative to the worker's directory if the files are in it; a part
-/// of a file stands in brackets after its name. Empty if changes are allowed. A script that the baseline does not
+/// of a file is in brackets after its name. Empty if changes are allowed. A script that the baseline does not
 /// contain is part of the work.
 pub(super) async fn hashes(loop_run: &LoopRun, base: &Base) -> Result<BTreeMap<String, String>> {
     let (loop_run, base) = (loop_run.clone(), base.clone());
@@ -147,7 +147,7 @@ pub(super) fn hash_all(
     Ok(hashes.found)
 }
 
-/// Warnings about what is watched and what is not.
+/// Warnings about watched and unwatched files.
 pub(super) fn warnings(loop_run: &LoopRun, base: &Base) -> Result<Vec<String>> {
     let (gates, watched) = (&loop_run.gates, &base.protected);
     let mut warnings = vec![];

@@ -1,5 +1,5 @@
 //! Runs checks whose tests were changed in a room with the old versions of all other files.
-//! [`swarm_state::replay`] decides which checks and files, and what the result proves.
+//! [`swarm_state::replay`] chooses the checks and files, and evaluates the result.
 //!
 //! Runs only if existing test files changed and the check failed because of tests before the first iteration. A second
 //! run, with the old tests too, shows whether the room is a fair copy of the tree before the first iteration.

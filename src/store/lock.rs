@@ -72,7 +72,7 @@ impl DaemonLock {
         }
     }
 
-    /// The pid of the daemon of this machine that holds the lock; `None` if no process does, even if the file names one.
+    /// The pid of the daemon of this machine that holds the lock; `None` if no process does, even if the file has one.
     pub fn holder(paths: &Paths) -> Option<u32> {
         match owner::look(paths) {
             (Some(owner), Ownership::Live) if !owner.is_elsewhere(owner::here()) => Some(owner.pid),
@@ -96,7 +96,7 @@ impl DaemonLock {
         Err(Error::new(ErrorCode::OtherHost, message))
     }
 
-    /// Writes that the daemon stops in order. Without agents that go on, the directory has no owner any more.
+    /// Writes that the daemon stops in order. Without live agents, the directory has no owner any more.
     pub fn release(&self, agents: u32) {
         if !self.is_current() {
             return;

@@ -2,7 +2,7 @@
 //!
 //! `kill-server` makes tmux close all panes and wait until each client is gone. If a control client's daemon was
 //! killed while output was queued for it (tmux 3.3a), that never happens: the server keeps its socket, accepts
-//! connections and answers none. It holds no panes, so swarm treats it as gone and may start a new server. A server
+//! connections and answers none. It has no panes, so swarm treats it as gone and may start a new server. A server
 //! that merely hangs still has the terminals of its panes open.
 //!
 //! [`super::server`] uses it. It finds the server through the kernel, which reports the process that listens at the
@@ -31,7 +31,7 @@ pub(super) const EMPTY_CHECK_TIME: Duration = EMPTY_POLL_INTERVAL.saturating_mul
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Inner {
-    /// Resolves when the server is known to hold no pane; never if it holds one or cannot be examined.
+    /// Resolves when the server is known to have no pane; never if it has one or cannot be examined.
     pub(super) async fn until_empty(&self, listener: Option<i32>) {
         let Some(pid) = listener else { return std::future::pending().await };
         let mut empty = 0;
@@ -55,7 +55,7 @@ impl Inner {
             return Err(self.silent());
         }
         let socket = self.socket_path().display();
-        tracing::warn!(pid, %socket, "killing a tmux server that holds no pane and does not respond");
+        tracing::warn!(pid, %socket, "killing a tmux server that has no panes and does not respond");
         procs::signal_same(pid, started, Signal::SIGKILL);
         tokio::time::timeout(EXIT_TIMEOUT, procs::wait_gone(pid)).await.map_err(|_| self.silent())
     }

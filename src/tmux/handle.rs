@@ -1,4 +1,4 @@
-//! The handle to a tmux server, and the state that its clones share. The other files add what it can do.
+//! The handle to a tmux server, and the state that its clones share. The other files add its functions.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

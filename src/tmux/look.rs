@@ -2,7 +2,7 @@
 //!
 //! Both go through the control client and start no process. Before tmux 3.6, a capture printed to a control client
 //! leaks its text in the server forever. There the text goes through a paste buffer instead, which is shown and
-//! deleted. Some versions escape what they show; the connection finds that out.
+//! deleted. Some versions escape the output; the connection detects that.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Which process listens at a socket: found out by connecting, without a tmux command.
+//! Finds the process that listens at a socket by connecting, without a tmux command.
 
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;

@@ -336,6 +336,6 @@ async fn said_version() -> Result<String> {
     let mut command = tokio::process::Command::new("tmux");
     command.arg("-V").kill_on_drop(true).stdin(std::process::Stdio::null());
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let text = plain::output(command, None).await?.into_result("tell its version")?;
+    let text = plain::output(command, None).await?.into_result("print its version")?;
     Ok(String::from_utf8_lossy(&text).trim().trim_start_matches("tmux ").to_owned())
 }

@@ -13,8 +13,8 @@ use super::types::Glance;
 /// How often each pane is captured even if it did not print, in seconds.
 ///
 /// The gate is exact for a program's output. This interval covers changes that tmux makes without a program, such as
-/// a reset by another client, and unknown faults of a version. Where a decision depends on the screen, the watcher
-/// captures it whatever the gate returns.
+/// a reset by another client, and unknown faults of a version. If a decision depends on the screen, the watcher
+/// always captures it.
 pub const FULL_CAPTURE_EVERY: i64 = 300;
 
 /// The state of the panes at the last lists.

@@ -7,7 +7,7 @@
 //!    (`RLIMIT_NPROC`) would count all processes of the user, and does not hold for root.
 //!
 //! The wrapper itself stays outside of the agent's cgroup, so that it survives when the memory is used up. Deliberately
-//! absent: what a cap means for the run ([`crate::daemon`] decides from the record of the end).
+//! absent: the effect of a cap on the run ([`crate::daemon`] decides from the record of the end).
 
 use std::fs;
 use std::path::Path;

@@ -212,7 +212,7 @@ pub(super) fn write_forced(dir: &Path, forced: &[Proc]) {
     let _ = write_unsynced(&dir.join(FORCED_FILE), forced.iter().map(line).collect::<String>().as_bytes());
 }
 
-/// Reserves the space for the exit record. On a full disk there is none; the record is tried all the same.
+/// Reserves the space for the exit record. On a full disk there is none; the record is still written if possible.
 pub(super) fn reserve(dir: &Path) {
     let _ = write_unsynced(&dir.join(RESERVED_FILE), &[b' '; EXIT_RECORD_BYTES]);
 }

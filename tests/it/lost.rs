@@ -84,7 +84,7 @@ fn a_server_that_holds_no_pane_and_does_not_exit_is_replaced() {
     assert!(!is_alive(server), "it is still there beside the new one");
     let log = std::fs::read_to_string(world.swarm_dir().join("daemon.log")).unwrap();
     assert!(
-        log.contains("killing a tmux server that holds no pane") && log.contains(&format!("pid={server}")),
+        log.contains("killing a tmux server that has no panes") && log.contains(&format!("pid={server}")),
         "{log}"
     );
 }

@@ -136,7 +136,7 @@ impl JobDir {
         self.write_json("view.json", view)
     }
 
-    /// A request of a person that the loop goes on, for the next start of the job.
+    /// A person's request to resume the loop, for the next start of the job.
     pub(super) fn resume(&self) -> Option<ResumeParams> {
         self.read("resume.json")
     }

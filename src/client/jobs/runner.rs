@@ -137,7 +137,7 @@ impl Runner {
                 }
                 WatchEnd::Finished => return self.finish().await,
                 WatchEnd::Leave => return self.leave().await,
-                // A later start of the job, on another node: nothing may go on here.
+                // The job has started again on another node: nothing may continue here.
                 WatchEnd::DaemonGone => match owner::elsewhere(&self.dir.paths) {
                     Some(error) => return Err(error),
                     None => self.out.note("swarm: the daemon of the job is gone; starting it again"),
@@ -176,7 +176,7 @@ impl Runner {
         }
     }
 
-    /// Spawns the worker, or lets it go on. Returns early if the job has to leave meanwhile.
+    /// Spawns or continues the worker. Returns early if the job has to leave meanwhile.
     async fn begin(&mut self, client: &mut Client) -> Result<Option<WatchEnd>> {
         loop {
             let step = self.first_step(client).await?;

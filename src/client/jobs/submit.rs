@@ -1,4 +1,4 @@
-//! Submits the job of a new worker, and the next job of a loop that goes on.
+//! Submits the job of a new worker, and the next job of a loop that continues.
 
 use chrono::Local;
 use swarm_state::model::{LoopStatus, Status, WorkerName};

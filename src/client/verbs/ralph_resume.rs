@@ -1,4 +1,4 @@
-//! `swarm ralph resume`: let paused or lost loops go on.
+//! `swarm ralph resume`: continue paused or lost loops.
 
 use swarm_state::model::Status;
 

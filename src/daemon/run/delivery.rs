@@ -1,7 +1,7 @@
 //! Typing into an agent's pane: the prompt of a run, and what people send.
 //!
-//! [`swarm_state::delivery`] decides which key comes next; [`carry`] looks at the pane before each of them. Nothing
-//! but an answer is typed into a dialog. The run's folder records that a delivery began, so that the next daemon does
+//! [`swarm_state::delivery`] decides which key comes next; [`carry`] looks at the pane before each of them. Only an
+//! answer is typed into a dialog. The run's folder records that a delivery began, so that the next daemon does
 //! not paste the prompt a second time. If a daemon died before it pressed Enter, its text is removed from the input
 //! box before other text is typed.
 
@@ -30,8 +30,8 @@ pub(crate) mod carry;
 pub(crate) mod line;
 pub(crate) mod look;
 
-/// How long `send` waits for an expected dialog or an input box. Then it types where it can: an agent whose profile
-/// does not describe the box gets the text anyway.
+/// How long `send` waits for an expected dialog or an input box. Then it types anyway if the
+/// profile does not describe the box.
 const INPUT_BOX_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a dialog must have been on the screen before keys are pressed. Measured: Claude Code 2.1.332 ignores keys
@@ -70,13 +70,13 @@ async fn deliver(at: AgentPane<'_>, dir: &Path) -> Result<PromptOutcome> {
         return Ok(PromptOutcome::Accepted);
     }
     let seen = look(at).await?;
-    // In a first delivery a box that holds the words of the prompt shows a placeholder.
+    // In a first delivery, a box that holds the text of the prompt shows a placeholder.
     let once = input::was_pasted(dir);
     let mut plan = Plan { once, first: true, ..plan(reader) };
     // Spaces alone cannot be seen in an input box.
     plan.knows_box &= !text.trim().is_empty();
     if once {
-        // The agent may draw late what was pasted.
+        // The agent may draw the paste late.
         plan.settle = plan.settle.max(BLIND_ENTER_DELAY);
     }
     let (before, delivery) = match input::screen_before(dir) {
@@ -110,7 +110,7 @@ async fn deliver(at: AgentPane<'_>, dir: &Path) -> Result<PromptOutcome> {
             Ok(accepted(dir))
         }
         DeliveryEnd::Blocked { dialog, entered } => {
-            // After Enter only a dialog at start takes the text with the box; otherwise the agent has it.
+            // After Enter, only a dialog at start removes the text with the box; otherwise the agent has it.
             if !entered || dialog.as_ref().is_some_and(|dialog| dialog.startup) {
                 input::note_interrupted(dir)?;
             }

@@ -1,4 +1,4 @@
-//! The end of a run: notices it, and brings it about.
+//! Notices the end of a run, and ends runs.
 //!
 //! The wrapper in the pane records how the agent ended. When the wrapper is gone, this module combines its record,
 //! what tmux reports about the pane, and whether the tmux server is still the same. An exit status that cannot be
@@ -81,7 +81,7 @@ fn unstarted(context: &RunContext, run: Run, said: Option<String>) -> RunReport 
     RunReport::SpawnFailed(run, SpawnError::Helper(why))
 }
 
-/// Why a wrapper ended before it read what to run.
+/// Why a wrapper ended before it read its launch file.
 pub(crate) fn wrapper_failure(program: &Path) -> String {
     match procs::can_execute(program) {
         Ok(()) => {

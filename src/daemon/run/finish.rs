@@ -2,7 +2,7 @@
 //!
 //! The pane is closed only after its history and last screen were stored, so that no output is lost. If a daemon dies
 //! half-way, the next one stores nothing twice: a copy in the run's folder shows that the output is stored, and the
-//! verdict is written beside it. The supervisor removes the folder after it has saved what follows. Evaluating the
+//! verdict is written beside it. The supervisor removes the folder after it has saved the result. Evaluating the
 //! gates of a loop ([`super::iteration`]) may take long; a kill cuts it short.
 
 use std::path::PathBuf;

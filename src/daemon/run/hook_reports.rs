@@ -2,8 +2,8 @@
 //!
 //! An agent that starts another agent passes its environment on, so that the hooks of both report here. Only the
 //! session that reported first counts, and a new session that replaces it. The session, its transcript and the API's
-//! error are kept in the run's folder for the end of the run and for the next daemon. Not here: what an event of each
-//! CLI means (`swarm hook`), and what follows from it (the engine).
+//! error are kept in the run's folder for the end of the run and for the next daemon. Not here: the meaning of each
+//! CLI's events (`swarm hook`), and the reaction to them (the engine).
 
 use std::path::{Path, PathBuf};
 

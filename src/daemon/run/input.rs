@@ -1,8 +1,8 @@
 //! The input of a run, kept in its folder: its prompt and the texts that people typed.
 //!
-//! The driver writes the input before the agent sees it. The files are what is pasted, and what the screen reader
-//! recognizes as echo. So an edit of the prompt file, a new done pattern or another daemon does not change what this
-//! run received. Not here: the prompt file itself ([`super::prompt`]).
+//! The driver writes the input before the agent sees it. The files are pasted, and the screen reader recognizes their
+//! text as echo. So an edit of the prompt file, a new done pattern or another daemon does not change what this run
+//! received. Not here: the prompt file itself ([`super::prompt`]).
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! An iteration of a loop in the driver: the daemon's side of [`crate::loops`].
 //!
-//! Provides the loop's folder and environment, reports each check, and lets a kill cut short what takes long.
+//! Provides the loop's folder and environment, reports each check, and lets a kill cut long work short.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The requests of a worker's agent that its hooks hold open: each hook asks for its answer again and again.
 //!
 //! Nothing of it is saved: the hooks ask the next daemon too. A request whose hook has not asked for a while is not
-//! open any more. One whose dialog has gone from the screen was answered there, and its hook is let go: Claude Code
+//! open any more. One whose dialog has gone from the screen was answered there, and its hook ends: Claude Code
 //! shows one dialog at a time, the oldest first. An answer is kept for a while, because its hook may not have received
 //! it. Used by the verbs `hook` and `answer`, and by the views.
 

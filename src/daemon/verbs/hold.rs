@@ -1,4 +1,4 @@
-//! `hold`: leave a worker to a person, until `release`.
+//! `hold`: keep swarm away from a worker until `release`.
 
 use swarm_state::engine::{Event, Phase};
 use swarm_state::notice::HoldBy;

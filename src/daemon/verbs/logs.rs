@@ -14,8 +14,8 @@ use one_run::KnownRuns;
 impl Supervisor {
     /// The output of the current (or last) run, of one run, or of all runs that are kept.
     ///
-    /// Lines are counted as the log will have them once the run is over, so that a follower's count goes on
-    /// from one run to the next: what is logged, a header, and what is in the pane.
+    /// Lines are counted as in the log after the run, so that a follower's count continues from run to run: the log, a
+    /// header, and the pane.
     pub(crate) fn logs(&mut self, params: &LogsParams) -> Later<Lines> {
         let (_, slot) = self.find(&params.name)?;
         let (source, wish) = (OutputSource::of(slot), wish(params));

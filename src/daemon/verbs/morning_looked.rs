@@ -27,7 +27,7 @@ struct LookedFile {
 }
 
 impl Supervisor {
-    /// The time of the last view. A time in the future is none: the clock was wrong then.
+    /// The time of the last view. A time in the future does not count: the clock was wrong then.
     pub(crate) fn last_look(&self) -> Option<DateTime<FixedOffset>> {
         self.looked.filter(|looked| *looked <= local_now())
     }

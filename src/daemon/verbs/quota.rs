@@ -68,7 +68,7 @@ impl Supervisor {
         }
     }
 
-    /// Lifts the parks of all accounts until their resets. Parked loops go on at once.
+    /// Lifts the parks of all accounts until their resets. Parked loops continue at once.
     pub(crate) fn quota_lift(&mut self, peer: Option<i32>) -> Result<QuotaLifted> {
         for slot in self.slots.values().filter(|slot| slot.engine.has_pane()) {
             refuse_own(slot, peer, "lift the park of its account")?;

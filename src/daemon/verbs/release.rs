@@ -1,4 +1,4 @@
-//! `release`: end the hold of a worker, whoever began it.
+//! `release`: end the hold of a worker, by command or by typing.
 
 use swarm_state::engine::Event;
 

@@ -194,7 +194,7 @@ impl Meta {
                 Ok(ceiling) => ready.ceiling = ceiling,
                 Err(e) => missing.push(Missing::new(
                     format!("max_iterations_default in {META}: {e}"),
-                    "correct it, or say the number at the start",
+                    "correct it, or give the number at the start",
                 )),
             }
         }

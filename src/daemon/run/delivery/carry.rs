@@ -36,7 +36,7 @@ pub(crate) enum DeliveryPurpose<'a> {
 }
 
 pub(crate) enum DeliveryEnd {
-    /// The agent has the text, with a warning where it has not read it yet.
+    /// The agent has the text, with a warning if it has not read it yet.
     Accepted(Option<String>),
     /// A dialog, or something unknown, replaced the input box; `entered`: Enter had been pressed on the text before.
     Blocked { dialog: Option<Blocked>, entered: bool },
@@ -111,7 +111,7 @@ impl DeliveryRun<'_> {
         }
     }
 
-    /// Whether the delivery goes on when tmux answers again. A person who sends a text gets the error at once.
+    /// Whether the delivery continues when tmux answers again. A person who sends a text gets the error at once.
     fn waits_for_tmux(&self, error: &Error) -> bool {
         matches!(self.purpose, DeliveryPurpose::Prompt(_))
             && error.code == ErrorCode::Timeout
@@ -138,7 +138,7 @@ impl DeliveryRun<'_> {
             true => typed.held(seen.input.as_deref()),
             false => typed.held_by_mark(&seen.text, delivery.has_entered()),
         };
-        // A text that looks like a dialog is not one where the input box holds it.
+        // A text in the input box that looks like a dialog is not one.
         let is_own = held == BoxContent::Text && typed.is_distinct();
         Look {
             held,
@@ -186,7 +186,7 @@ impl DeliveryRun<'_> {
     /// Presses Enter. Returns the end of the delivery if the terminal switched to reading whole lines meanwhile.
     async fn enter(&self) -> Result<Option<DeliveryEnd>> {
         let pane = self.at.pane;
-        // An agent that ended before the Enter has not accepted it, whatever reads its terminal now.
+        // An agent that ended before the Enter has not accepted it, even if another program reads its terminal now.
         if line::is_gone(pane) {
             return Err(gone());
         }

@@ -37,7 +37,7 @@ pub(crate) async fn finish(context: &RunContext, pane: &Pane, enter: bool) -> Re
         return Ok(None);
     }
     sleep(ENTER_DELAY).await;
-    // An agent that ended before the Enter has not accepted it, whatever reads its terminal now.
+    // An agent that ended before the Enter has not accepted it, even if another program reads its terminal now.
     if is_gone(pane) {
         return Err(gone());
     }

@@ -1,4 +1,4 @@
-//! One look at an agent's pane: its text, what it means, and what the input box holds.
+//! One look at an agent's pane: its text, the reading of it, and the content of the input box.
 
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::resolve;
 
-/// Refuses what a Docker sandbox cannot do. The client has the same check, which decides what `auto` means.
+/// Refuses options that a Docker sandbox cannot have. The client has the same check, which decides about `auto`.
 pub(super) fn refuse_obstacle(spec: &WorkerSpec) -> Result<()> {
     if !spec.is_in_docker() {
         return Ok(());

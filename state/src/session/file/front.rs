@@ -124,7 +124,7 @@ fn read_line(
         return Ok(None);
     }
     if goes_on {
-        return Err(error("a key begins at the left edge, and its value stands on the same line".to_owned()));
+        return Err(error("a key begins at the left edge, with its value on the same line".to_owned()));
     }
     let Some(colon) = raw.iter().position(|byte| *byte == b':') else {
         return Err(error(format!("{} is not `key: value`", excerpt(&String::from_utf8_lossy(trimmed)))));
@@ -155,11 +155,7 @@ fn read_value(value: &str, is_spaced: bool) -> Result<(String, usize), String> {
     let rest = value.get(quoted.1..).unwrap_or_default();
     let is_end = rest.trim_ascii().is_empty()
         || (rest.starts_with([' ', '\t']) && rest.trim_ascii_start().starts_with('#'));
-    if is_end {
-        Ok(quoted)
-    } else {
-        Err(format!("{} stands behind the closing quote", excerpt(rest.trim_ascii())))
-    }
+    if is_end { Ok(quoted) } else { Err(format!("{} follows the closing quote", excerpt(rest.trim_ascii()))) }
 }
 
 fn double_quoted(value: &str) -> Result<(String, usize), String> {
