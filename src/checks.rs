@@ -3,7 +3,7 @@
 //! Each check is `sh -c COMMAND` in the worker's directory, in its own process group, without input, with the agent's
 //! environment and a time limit. Its output goes into a file, so a check that prints without end costs the daemon no
 //! memory; the beginning and the end of a long output are kept. The daemon and the library's loop both use it.
-//! `swarm_state::gates` decides what a failed check means.
+//! `swarm_state::gates` interprets a failed check.
 //!
 //! Checks are isolated from swarm and from each other. A shell runs between a check and this process, so `kill $PPID`
 //! ends only the check. Everything that a check started is killed with it. A variable in the check's environment

@@ -1,7 +1,7 @@
 //! Reads and writes single files: a read is bounded, a write happens whole or not at all.
 //!
 //! The store, the wrapper, the hooks and tmux's configuration use it. It does not decide where files are
-//! ([`crate::paths`]) or what they mean. Also detects network file systems.
+//! ([`crate::paths`]) or interpret them. Also detects network file systems.
 //!
 //! A write goes to a temporary file in the same directory, which is then renamed. [`write_atomic`] waits for the disk:
 //! use it for data that is needed after a power cut. [`write_unsynced`] does not wait: waiting takes most

@@ -33,7 +33,7 @@ pub(super) struct HostSpawn {
 }
 
 impl HostSpawn {
-    /// Takes the directory out of `args`, where it would be one of this machine. `None` for a spawn on this machine; an
+    /// Removes the directory from `args`, where it would be one of this machine. `None` for a spawn on this machine; an
     /// error for an option that is for this machine only.
     pub(super) fn take(ctx: &ClientContext, args: &mut Spawn) -> Result<Option<Self>> {
         let Some(place) = ctx.host.clone() else { return Ok(None) };

@@ -59,7 +59,7 @@ pub(super) fn spawn_line(verb: &str, worker: &WorkerView, max: Option<u64>) -> S
 pub(super) fn unattended_note(args: &Spawn, settings: &Settings, sandbox: Option<SandboxKind>) -> String {
     let Ok(typed) = command(args, settings) else { return String::new() };
     let profile = profiles::find(&settings.agents, &typed);
-    // The spawn has refused what cannot be.
+    // The spawn has refused an invalid combination.
     let sandbox = sandbox.or(Some(SandboxKind::Bwrap));
     let cmd = agent_command(&args.tasks, &profile, typed.clone(), sandbox);
     match profile.lacks_permissions(&typed) && cmd.is_ok_and(|cmd| !profile.lacks_permissions(&cmd)) {

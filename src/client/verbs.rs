@@ -76,7 +76,7 @@ pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult 
         Command::Allow(args) => allow::run(ctx, args).await,
         Command::Quota(args) => quota::run(ctx, &args).await,
         Command::Interrupt(args) => call_worker(ctx, Call::Interrupt, &args.name, QUICK_TIMEOUT).await,
-        // Behind what was sent before it, which may wait for the agent.
+        // After earlier texts, which may wait for the agent.
         Command::Eof(args) => call_worker(ctx, Call::Eof, &args.name, SLOW_TIMEOUT).await,
         Command::Wait(args) => wait::run(ctx, &args).await,
         Command::Events(args) => events::run(ctx, &args).await,

@@ -20,7 +20,7 @@ use crate::protocol::{Call, DaemonView, Empty, Listing, RELEASE};
 use crate::shell::quote_path;
 use crate::store::{DaemonLock, DiskSurvey};
 
-/// How long to wait for the daemon's answer. A healthy daemon answers at once, whatever else hangs.
+/// How long to wait for the daemon's answer. A healthy daemon answers at once, even if tmux or git hangs.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long to wait for a daemon that holds the lock but has no socket yet.

@@ -85,7 +85,7 @@ fn called_by_host(limit: Duration) -> HookCall {
     let parent = nix::unistd::getppid().as_raw();
     let is_shell = procs::arguments(parent).iter().any(|argument| argument == SHELL_NAME.as_bytes());
     let pid = if is_shell { parent } else { nix::unistd::getpid().as_raw() };
-    // An impossible age comes from another clock.
+    // An impossible age is from another clock.
     let age = procs::age(pid).filter(|age| *age < limit).unwrap_or_default();
     let age = age.saturating_sub(CLOCK_TICK);
     let began = TimeDelta::from_std(age).unwrap_or_default();

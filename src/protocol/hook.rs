@@ -115,7 +115,7 @@ pub enum HeldAnswer {
 }
 
 impl HookNews {
-    /// For the engine; `None` for what it does not decide by.
+    /// The signal for the engine; `None` if the engine does not use it.
     pub fn heard(&self) -> Option<HookSignal> {
         match self {
             Self::HostRefused { .. } | Self::Session { .. } | Self::Holds { .. } | Self::Limits { .. } => {

@@ -63,7 +63,7 @@ impl<'a> SettingsFile<'a> {
 
     /// The error for a fault. `sections` are those in which an unknown key would be right.
     pub(super) fn error(&self, fault: &Fault, sections: &[String]) -> Error {
-        // One sentence on one line, whatever the parser's message or a value contains.
+        // One sentence on one line, for any message of the parser and any value.
         let message = fault.message.split_whitespace().collect::<Vec<_>>().join(" ");
         let fix = match (&fault.near, sections) {
             (Some(near), _) => format!(" (did you mean '{near}'?)"),

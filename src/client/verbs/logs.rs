@@ -1,4 +1,4 @@
-//! `swarm logs`: show what a worker printed, and follow it with `--follow`.
+//! `swarm logs`: show a worker's output, and follow it with `--follow`.
 
 use serde_json::json;
 use tokio::time::sleep;

@@ -27,14 +27,14 @@ use crate::protocol::{Call, Report, Spawned};
 use crate::ralph::{CheckResult, LoopIteration, RalphLoopResult};
 use crate::settings::Settings;
 
-/// The maximum of iterations where neither the command line nor the settings give one.
+/// The maximum of iterations if neither the command line nor the settings have one.
 const DEFAULT_ITERATIONS: u32 = 25;
 
 const TASK_HINT: &str = "give the task as text, or as a file: --spec FILE";
 
 const COMMAND_HINT: &str = "example: swarm loop 'make the tests pass' --check 'cargo test' -- claude -p";
 
-/// The promise where neither the command line nor the settings give one.
+/// The promise if neither the command line nor the settings have one.
 const DEFAULT_PROMISE: &str = "COMPLETE";
 
 pub(super) async fn run(ctx: &ClientContext, mut args: Loop) -> CommandResult {

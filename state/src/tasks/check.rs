@@ -12,7 +12,7 @@ pub struct TaskProblem {
     pub story: Option<String>,
     /// The field.
     pub field: Option<&'static str>,
-    /// Its line and its column, where the text is not JSON.
+    /// Its line and its column, if the text is not JSON.
     pub place: Option<(usize, usize)>,
     /// The message.
     pub message: String,

@@ -1,4 +1,4 @@
-//! Decides for the daemon what stays of an agent's edits of the task list.
+//! Decides for the daemon which of an agent's edits of the task list stay.
 //!
 //! The daemon compares the file with the list that it recorded before the iteration, so neither an agent without hooks
 //! nor one that edits `.ralph-active` can approve its own work. An illegal change of a story is undone for that story,
@@ -22,7 +22,7 @@ pub struct Edited<'a> {
     pub now: Option<&'a str>,
 }
 
-/// The list that counts, and what was undone.
+/// The list that counts, and the undone edits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Enforced {
     /// The list.

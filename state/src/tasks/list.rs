@@ -183,7 +183,7 @@ impl TaskList {
         }
     }
 
-    /// Gives a field of a story the value that it has in another list, or removes it if it has none there.
+    /// Sets a field of a story to its value in another list, or removes it if it has none there.
     pub(super) fn restore_field(&mut self, id: &str, field: &str, other: &Self) {
         let known = other.raw(id).and_then(|raw| raw.get(field)).cloned();
         self.edit(id, |story| {

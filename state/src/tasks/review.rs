@@ -20,7 +20,7 @@ impl Violation {
     }
 }
 
-/// Check 2: the rules that a list has to follow whatever was changed.
+/// Check 2: the rules that hold for each list, regardless of the changes.
 pub fn invariants(list: &TaskList, cap: u64) -> Vec<Violation> {
     list.stories().iter().filter_map(|story| broken_invariant(story, cap)).collect()
 }

@@ -1,6 +1,6 @@
 //! Reads `tasks.json` and finds its faults (§5b, check 1).
 //!
-//! A fault names the story and the field, or the line and the column where the text is not JSON. The first fault in the
+//! A fault names the story and the field, or the line and the column if the text is not JSON. The first fault in the
 //! order of the file counts, since the agent fixes one at a time.
 
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ pub enum TasksFault {
     /// A field of a story is missing or has another type.
     #[error("{story}: the field \"{field}\" {rule}")]
     Story {
-        /// Which story.
+        /// The story.
         story: StoryLabel,
         /// The field.
         field: &'static str,

@@ -25,7 +25,7 @@ pub struct StopFacts<'a> {
 /// The decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StopCheck {
-    /// The text for the agent that keeps it going; `None` allows the stop.
+    /// The text with which the agent continues; `None` allows the stop.
     pub block: Option<String>,
     /// A line for the session's log.
     pub warning: Option<String>,
