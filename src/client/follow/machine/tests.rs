@@ -37,6 +37,12 @@ fn resume(code: u8) -> Option<(u8, Option<String>)> {
     Some((code, Some("to go on: swarm ralph resume a".into())))
 }
 
+/// The end of a loop that swarm has paused for this reason.
+fn advised(by: PauseBy) -> Option<(u8, Option<String>)> {
+    let end = machine().resumable(Status::Paused, Some(&Cause::Paused { by, detail: None }));
+    Some((end.code, end.hint))
+}
+
 fn logs(code: u8) -> Option<(u8, Option<String>)> {
     Some((code, Some("what happened: swarm why a".into())))
 }
@@ -72,10 +78,13 @@ fn it_ends_with_the_loops_code() {
         (Entry::LoopFailed { iterations: 9, reason: StopReason::Unverified }, logs(1)),
         (Entry::LoopFailed { iterations: 9, reason: StopReason::OutOfTime(9) }, logs(1)),
         (Entry::Paused { by: PauseBy::NoProgress }, resume(1)),
-        (Entry::Paused { by: PauseBy::BudgetUnseen }, resume(1)),
-        (Entry::Paused { by: PauseBy::HeldOut }, resume(1)),
-        (Entry::Paused { by: PauseBy::CannotCheck }, resume(1)),
-        (Entry::Paused { by: PauseBy::StoryStuck }, resume(1)),
+        (Entry::Paused { by: PauseBy::BudgetUnseen }, advised(PauseBy::BudgetUnseen)),
+        (Entry::Paused { by: PauseBy::HeldOut }, advised(PauseBy::HeldOut)),
+        (
+            Entry::Paused { by: PauseBy::CannotCheck },
+            Some((1, Some("to go on: fix that, then swarm ralph resume a".into()))),
+        ),
+        (Entry::Paused { by: PauseBy::StoryStuck }, advised(PauseBy::StoryStuck)),
         (Entry::LoopFailed { iterations: 1, reason: StopReason::Killed }, Some((1, None))),
         (Entry::Lost { reason: "the tmux server is gone".into() }, resume(1)),
         (Entry::Paused { by: PauseBy::Shutdown }, resume(1)),

@@ -65,16 +65,15 @@ fn a_block_has_the_cause_the_evidence_and_the_next_step() {
     assert!(lines[3].starts_with("  | four") && !lines[3].contains('\x1b'), "{lines:?}");
     assert_eq!(lines[4..], ["  next: fix the cause, then swarm respawn a"]);
 
-    let screen = ["Delete it?", "> yes", "  no"].map(str::to_owned).to_vec();
+    let screen = ["3 files match.", "Delete them? [y/N]"].map(str::to_owned).to_vec();
     let cause = Some(Cause::NeedsPerson { text: "a question".into(), answerable: false });
     let worker = WorkerView { cause, screen, ..looping("a", "waiting", json!({})) };
     assert_eq!(
         block(&worker, &empty(), out),
         [
-            "a: waiting (iteration 3/9), asks: Delete it?",
-            "  | Delete it?",
-            "  | > yes",
-            "  |   no",
+            "a: waiting (iteration 3/9), asks: Delete them? [y/N]",
+            "  | 3 files match.",
+            "  | Delete them? [y/N]",
             "  next: the agent waits for you: swarm attach a",
         ]
     );
