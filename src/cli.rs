@@ -124,7 +124,7 @@ Then:        swarm loop 'fix the tests' --check 'make test' -- \\
                  claude -p --permission-mode acceptEdits\n";
 
 /// Sections that only the man page has.
-const LONG: &str = "\
+const LONG_HELP: &str = "\
 Exit status:
   0    Success. For a loop: all its gates hold. A loop without --check and
        --promise also succeeds when all iterations are used and one succeeded.
@@ -171,7 +171,7 @@ swarm-protocol(7), swarm-session(7), swarm-troubleshooting(7).";
         the daemon stops.",
     help_template = SCREEN,
     override_usage = "swarm [OPTIONS] <COMMAND>",
-    after_long_help = LONG,
+    after_long_help = LONG_HELP,
     subcommand_required = true,
     arg_required_else_help = true,
     max_term_width = 100
@@ -255,7 +255,7 @@ pub enum Command {
         twice: Ctrl-B, Ctrl-B, D.")]
     Attach(Attach),
     /// Show all workers and act on them, full screen
-    #[command(long_about = ui::LONG, after_long_help = ui::after())]
+    #[command(long_about = ui::UI_LONG_ABOUT, after_long_help = ui::after())]
     Ui,
     /// Wait until workers reach a state
     #[command(long_about = after::WAIT_LONG)]

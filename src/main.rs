@@ -34,7 +34,9 @@ fn main() -> ExitCode {
             hook(args.get(2..).unwrap_or_default().to_vec())
         }
         // A shell requests completions of a command line.
-        _ if std::env::var_os(client::completion::VARIABLE).is_some() => client::completion::run(args),
+        _ if std::env::var_os(client::completion::COMPLETION_VARIABLE).is_some() => {
+            client::completion::run(args)
+        }
         _ => command_line(&cli::as_meant(args), Out::from_env()),
     };
     ExitCode::from(status)

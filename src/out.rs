@@ -58,6 +58,9 @@ static IS_PROGRESS_DRAWN: AtomicBool = AtomicBool::new(false);
 /// The fewest columns of a terminal on which a progress line is drawn.
 const MIN_PROGRESS_COLUMNS: usize = 12;
 
+/// The width of wrapped text where the output is not a terminal.
+pub(crate) const DEFAULT_COLUMNS: usize = 80;
+
 /// A color or weight of text, with its code of SGR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Color {

@@ -16,12 +16,8 @@ use directories::BaseDirs;
 use crate::error::{Error, ErrorCode, Result, failed};
 use crate::files;
 
-/// The longest path of a Unix socket, in bytes, without the closing NUL.
-#[cfg(target_os = "linux")]
-pub const SOCKET_PATH_MAX: usize = 107;
-/// The longest path of a Unix socket, in bytes, without the closing NUL.
-#[cfg(not(target_os = "linux"))]
-pub const SOCKET_PATH_MAX: usize = 103;
+/// The longest path of a Unix socket without the closing NUL.
+pub const MAX_SOCKET_PATH_BYTES: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 /// The hint for a place in which swarm cannot keep its files.
 pub(crate) const OWN_DIRECTORY: &str = "set SWARM_DIR to a directory that belongs to you and is writable";
@@ -350,15 +346,15 @@ mod tests {
         assert_ne!(a.socket(), a.tmux_socket());
         assert_eq!(a.socket().parent(), a.tmux_socket().parent());
         for path in [a.socket(), b.tmux_socket()] {
-            assert!(path.as_os_str().len() <= SOCKET_PATH_MAX, "{}", path.display());
+            assert!(path.as_os_str().len() <= MAX_SOCKET_PATH_BYTES, "{}", path.display());
         }
         // The change comes at the first byte that does not fit, and not before.
         let fill = |socket_len: usize| {
             let room = socket_len - "/swarm.sock".len() - base.as_os_str().len() - 1;
             Paths::new(base.join("x".repeat(room))).socket()
         };
-        assert!(fill(SOCKET_PATH_MAX).starts_with(&base));
-        assert!(!fill(SOCKET_PATH_MAX + 1).starts_with(&base));
+        assert!(fill(MAX_SOCKET_PATH_BYTES).starts_with(&base));
+        assert!(!fill(MAX_SOCKET_PATH_BYTES + 1).starts_with(&base));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use swarm_state::host::{CONNECT_TIMEOUT_SECONDS, HostName, HostSpec, LOCAL, SshF
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::sockets::stand_in_dir;
-use crate::paths::{Paths, SOCKET_PATH_MAX, private_dir};
+use crate::paths::{MAX_SOCKET_PATH_BYTES, Paths, private_dir};
 
 pub(crate) mod code;
 pub(crate) mod include;
@@ -51,7 +51,7 @@ impl Place {
         // A hash has 40 characters, and a temporary name that ssh binds has 17 more.
         const MORE_BYTES: usize = 40 + 17;
         let path = self.root().join("ssh/%C");
-        if path.as_os_str().len() + MORE_BYTES <= SOCKET_PATH_MAX {
+        if path.as_os_str().len() + MORE_BYTES <= MAX_SOCKET_PATH_BYTES {
             return path;
         }
         PathBuf::from(format!("/tmp/swarm-{}/ssh-%C", nix::unistd::geteuid()))

@@ -173,11 +173,11 @@ impl Settings {
             }),
             "tmux" => entry.each(|entry| set_key(TMUX_KEYS, &mut self.tmux, entry)),
             "sandbox" if changes.is_project => Err(entry.fault(agents::PERSONAL)),
-            "sandbox" => entry.each(|entry| set_key(sandbox::KEYS, &mut self.sandbox, entry)),
+            "sandbox" => entry.each(|entry| set_key(sandbox::SANDBOX_KEYS, &mut self.sandbox, entry)),
             "limits" => entry.each(|entry| set_key(LIMIT_KEYS, &mut self.limits, entry)),
             "daemon" => entry.each(|entry| set_key(DAEMON_KEYS, &mut self.daemon, entry)),
-            "guard" => entry.each(|entry| set_key(guard::KEYS, &mut self.guard, entry)),
-            "notify" => entry.each(|entry| set_key(notify::KEYS, &mut self.notify, entry)),
+            "guard" => entry.each(|entry| set_key(guard::GUARD_KEYS, &mut self.guard, entry)),
+            "notify" => entry.each(|entry| set_key(notify::NOTIFY_KEYS, &mut self.notify, entry)),
             "quota" => entry.each(|agent| quota::read(&mut self.quota, agent)),
             "agents" => entry.each(|agent| {
                 if changes.is_project {
@@ -249,11 +249,11 @@ pub fn keys() -> Vec<(String, Option<toml::Value>)> {
         of("ralph_loop", LOOP_KEYS),
         outage.to_vec(),
         of("tmux", TMUX_KEYS),
-        of("sandbox", sandbox::KEYS),
+        of("sandbox", sandbox::SANDBOX_KEYS),
         of("limits", LIMIT_KEYS),
         of("daemon", DAEMON_KEYS),
-        of("guard", guard::KEYS),
-        of("notify", notify::KEYS),
+        of("guard", guard::GUARD_KEYS),
+        of("notify", notify::NOTIFY_KEYS),
         quota::all_keys(),
     ]
     .concat()
@@ -261,17 +261,17 @@ pub fn keys() -> Vec<(String, Option<toml::Value>)> {
 
 /// Every key of `[agents.NAME]`.
 pub fn agent_keys() -> impl Iterator<Item = &'static str> {
-    agents::KEYS.iter().map(|(key, _, _)| *key)
+    agents::AGENT_KEYS.iter().map(|(key, _, _)| *key)
 }
 
 /// Every key of `[runners.NAME]`.
 pub fn runner_keys() -> impl Iterator<Item = &'static str> {
-    runners::KEYS.iter().map(|(key, _)| *key)
+    runners::RUNNER_KEYS.iter().map(|(key, _)| *key)
 }
 
 /// Every key of `[hosts.NAME]`.
 pub fn host_keys() -> impl Iterator<Item = &'static str> {
-    hosts::KEYS.into_iter()
+    hosts::HOST_KEYS.into_iter()
 }
 
 /// The sections that have a key, for messages.

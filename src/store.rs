@@ -41,7 +41,7 @@ pub use crate::files::{read_bounded, write_atomic, write_unsynced};
 pub use events::MAX_EVENT_LOG_BYTES;
 pub use load::Mark;
 pub use lock::DaemonLock;
-pub use logs::{LogTail, MAX_LOG_BYTES};
+pub use logs::{LogTail, MAX_WORKER_LOG_BYTES};
 pub use ralph::{RESERVED_HINT, RalphRead, RalphStamp};
 pub use rotate::{LogWriter, MAX_DAEMON_LOG_BYTES, MAX_RECORD_BYTES, record};
 pub use survey::{Damage, DamagedFile, DiskSurvey, survey};

@@ -36,7 +36,7 @@ use crate::{git, marks};
 mod children;
 mod merging;
 
-const MAX_LIST_BYTES: u64 = 16 << 20;
+const MAX_COORDINATOR_LIST_BYTES: u64 = 16 << 20;
 
 const DAEMON_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -145,7 +145,7 @@ impl Coordinator {
     /// The list of the integration branch.
     fn read_list(&self) -> Result<TaskList> {
         let path = self.tree.join(self.gate.file());
-        let text = read_bounded(&path, MAX_LIST_BYTES).map_err(|e| {
+        let text = read_bounded(&path, MAX_COORDINATOR_LIST_BYTES).map_err(|e| {
             failed("read", &path, e).hint("commit the files of the task list before you start it with --jobs")
         })?;
         let list = TaskList::parse(&String::from_utf8_lossy(&text));

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::Local;
 use sha2::{Digest, Sha256};
-pub(crate) use swarm_state::tasks::gate::{PRD_FILE, TASKS_FILE};
+pub(crate) use swarm_state::tasks::gate::{PRD_FILE, PROMPT_FILE, TASKS_FILE};
 use swarm_state::tasks::marker::{MARKER_FILE, RalphMarker};
 use swarm_state::template::tasks::{PRD, PROGRESS, TASKS_PROMPT, fill, tasks_file};
 
@@ -21,8 +21,6 @@ use crate::shell::{quote, quote_path};
 
 /// The log of the iterations.
 pub(crate) const PROGRESS_FILE: &str = "progress.txt";
-/// The prompt of each iteration.
-pub(crate) const PROMPT_FILE: &str = "prompt.md";
 
 /// The default name of the directory.
 pub(crate) const TASK_DIR: &str = "ralph";
@@ -31,7 +29,7 @@ pub(crate) const TASK_DIR: &str = "ralph";
 const INIT: &str = "swarm ralph init --tasks";
 
 /// The largest file that is read.
-const MAX_BYTES: u64 = 32 << 20;
+const MAX_TASK_DIR_FILE_BYTES: u64 = 32 << 20;
 
 /// The directory of a task list.
 #[derive(Debug)]
@@ -98,7 +96,7 @@ impl TaskDir {
         let failed = |why: &dyn std::fmt::Display| {
             Err(Error::system(format!("cannot read '{}'", self.shown(file)), why))
         };
-        match files::read_bounded(&path, MAX_BYTES) {
+        match files::read_bounded(&path, MAX_TASK_DIR_FILE_BYTES) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == ErrorKind::NotFound && path.is_symlink() => {
                 failed(&"it is a link to a missing file")
@@ -134,7 +132,7 @@ impl TaskDir {
     /// list.
     fn live_marker(&self, dir: &Path) -> Option<(PathBuf, RalphMarker)> {
         let path = dir.join(MARKER_FILE);
-        let text = files::read_bounded(&path, MAX_BYTES).ok()?;
+        let text = files::read_bounded(&path, MAX_TASK_DIR_FILE_BYTES).ok()?;
         let marker = RalphMarker::parse(&String::from_utf8_lossy(&text));
         let is_near = dir == self.project || Some(dir) == self.dir.parent();
         let named = marker.ralph_dir.as_ref().map(|named| paths::resolve(&dir.join(named)));

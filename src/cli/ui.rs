@@ -1,6 +1,6 @@
 //! The help of `swarm ui`, and the list of its keys, which the interface shows too.
 
-pub(super) const LONG: &str = "\
+pub(super) const UI_LONG_ABOUT: &str = "\
 Show all workers and act on them, full screen.
 
 The list starts with the workers that need you. Then come those that failed or are lost, that work, that are parked, \
@@ -17,7 +17,7 @@ Each action is a verb of swarm, and : runs any verb. Quitting changes nothing: w
 
 If the daemon does not answer, the screen stays, the first line shows the reason, and swarm connects again.";
 
-pub(crate) const KEYS: [(&str, &str); 28] = [
+pub(crate) const UI_KEYS: [(&str, &str); 28] = [
     ("Up Down k j", "select the worker above or below"),
     ("g G", "select the first or the last worker"),
     ("Tab S-Tab", "select the next or the previous worker that needs you"),
@@ -49,7 +49,7 @@ pub(crate) const KEYS: [(&str, &str); 28] = [
 ];
 
 pub(super) fn after() -> String {
-    let width = KEYS.iter().map(|(keys, _)| keys.len()).max().unwrap_or(0);
-    let lines = KEYS.map(|(keys, text)| format!("  {keys:<width$}  {text}"));
+    let width = UI_KEYS.iter().map(|(keys, _)| keys.len()).max().unwrap_or(0);
+    let lines = UI_KEYS.map(|(keys, text)| format!("  {keys:<width$}  {text}"));
     format!("Keys:\n{}", lines.join("\n"))
 }

@@ -1,4 +1,4 @@
-//! Completes a command line for a shell, which runs swarm with [`VARIABLE`] set and the typed words after `--`.
+//! Completes a command line for a shell, which runs swarm with [`COMPLETION_VARIABLE`] set and the typed words after `--`.
 //!
 //! `main` calls [`run`]. `clap_complete` finds the argument under the cursor; this module has the values that clap
 //! lacks: names of workers, their iterations, settings of loops and agents. It asks a running daemon and never
@@ -26,15 +26,16 @@ use crate::runtime::block_on;
 use crate::settings::Settings;
 
 /// The variable with the name of the shell.
-pub const VARIABLE: &str = "SWARM_COMPLETE";
+pub const COMPLETION_VARIABLE: &str = "SWARM_COMPLETE";
 
 /// How long the daemon may take. A person waits at the prompt.
-const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
+const COMPLETION_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Prints the candidates and returns the exit status.
 pub fn run(args: Vec<OsString>) -> u8 {
     let dir = env::current_dir().ok();
-    let completed = CompleteEnv::with_factory(command).var(VARIABLE).try_complete(args, dir.as_deref());
+    let completed =
+        CompleteEnv::with_factory(command).var(COMPLETION_VARIABLE).try_complete(args, dir.as_deref());
     u8::from(completed.is_err())
 }
 
@@ -43,7 +44,7 @@ pub(super) fn registration(shell: &str) -> Option<String> {
     let mut script = Vec::new();
     let shells = Shells::builtins();
     let shell = shells.completer(shell)?;
-    shell.write_registration(VARIABLE, "swarm", "swarm", "swarm", &mut script).ok()?;
+    shell.write_registration(COMPLETION_VARIABLE, "swarm", "swarm", "swarm", &mut script).ok()?;
     let mut script = String::from_utf8(script).ok()?;
     if shell.is("zsh") {
         // In a directory of fpath, the file is the body of the function `_swarm`.
@@ -101,9 +102,9 @@ fn candidates(values: impl Iterator<Item = impl Into<OsString>>) -> Vec<Completi
 fn workers() -> Vec<WorkerView> {
     let listing = async {
         let mut client = connect_existing(&(&Paths::from_env().ok()?).into()).await.ok()??;
-        client.call::<Listing>(&Call::Ls(Empty {}), ANSWER_TIMEOUT).await.ok()
+        client.call::<Listing>(&Call::Ls(Empty {}), COMPLETION_TIMEOUT).await.ok()
     };
-    let listing = block_on(async { timeout(ANSWER_TIMEOUT, listing).await.ok().flatten() });
+    let listing = block_on(async { timeout(COMPLETION_TIMEOUT, listing).await.ok().flatten() });
     listing.ok().flatten().map(|listing| listing.workers).unwrap_or_default()
 }
 

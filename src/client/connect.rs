@@ -41,7 +41,7 @@ pub const QUICK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the daemon may take for an answer that waits for processes, tmux or git.
 pub const SLOW_TIMEOUT: Duration = Duration::from_secs(90);
 
-const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+const DAEMON_HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Which daemon answers on the socket.
 pub enum DaemonProbe {
@@ -95,7 +95,7 @@ async fn probe_socket(paths: &Paths) -> Result<DaemonProbe> {
     if let Some(earlier) = paths.earlier_socket().filter(|earlier| !socket.exists() && earlier.exists()) {
         socket = earlier;
     }
-    let stream = match timeout(HELLO_TIMEOUT, UnixStream::connect(&socket)).await {
+    let stream = match timeout(DAEMON_HELLO_TIMEOUT, UnixStream::connect(&socket)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(e)) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
             return Ok(DaemonProbe::Nobody);
@@ -114,7 +114,7 @@ async fn probe_socket(paths: &Paths) -> Result<DaemonProbe> {
         writer.write_all(&hello_line()).await?;
         lines.next().await
     };
-    let answer = match timeout(HELLO_TIMEOUT, exchange).await {
+    let answer = match timeout(DAEMON_HELLO_TIMEOUT, exchange).await {
         Err(_) => return Err(no_answer(paths, peer)),
         Ok(Ok(Some(answer))) => answer,
         // The daemon hung up before the handshake: it is ending.

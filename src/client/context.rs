@@ -20,7 +20,7 @@ use crate::protocol::{Call, Empty, Named, WorkerHost, WorkerView};
 use crate::remote::Place;
 
 /// How often a call is sent before it fails.
-const MAX_ATTEMPTS: usize = 5;
+const MAX_CALL_ATTEMPTS: usize = 5;
 
 /// How long swarm reconnects after a connection ended. A call is always sent a second time, and a third time only
 /// within this time after the first end.
@@ -30,7 +30,7 @@ const LINK_TIMEOUT: Duration = Duration::from_secs(10);
 const LINK_DELAY: Duration = Duration::from_millis(500);
 
 /// The delay between two attempts to reach a remote host again.
-const RECONNECT_DELAY: Duration = Duration::from_secs(1);
+pub(super) const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 
 pub(super) struct ClientContext {
     pub(super) out: Out,
@@ -109,7 +109,7 @@ pub(super) async fn call<T: DeserializeOwned>(place: &Place, request: &Call, lim
             Err(error)
                 if matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Unreachable)
                     && request.is_repeatable()
-                    && attempts < MAX_ATTEMPTS
+                    && attempts < MAX_CALL_ATTEMPTS
                     && first_lost.is_none_or(|at: Instant| at.elapsed() < LINK_TIMEOUT) =>
             {
                 attempts += 1;

@@ -18,7 +18,7 @@ use crate::remote::Place;
 pub(super) const STOP_ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long a daemon may take to exit after its answer.
-pub(super) const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
+pub(super) const DAEMON_EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(super) async fn print_started(ctx: &ClientContext, mut client: Client, how: &str) -> CommandResult {
     let view: DaemonView = client.call(&Call::DaemonStatus(Empty {}), QUICK_TIMEOUT).await?;
@@ -55,7 +55,7 @@ pub(super) async fn end<T: DeserializeOwned>(
 
 /// Waits until the daemon has closed the connection, released its socket and exited.
 pub(super) async fn wait_for_exit(place: &Place, client: Client) -> Result<()> {
-    let deadline = Instant::now() + EXIT_TIMEOUT;
+    let deadline = Instant::now() + DAEMON_EXIT_TIMEOUT;
     let pid = client.daemon.pid;
     let _ = timeout_at(deadline, client.hang_up()).await;
     wait_for_exit_of(place, pid, deadline).await
@@ -70,7 +70,8 @@ pub(super) async fn wait_for_exit_of(place: &Place, pid: u32, deadline: Instant)
             return Ok(());
         }
         if Instant::now() >= deadline {
-            let message = format!("the daemon (pid {pid}) has not ended after {} s", EXIT_TIMEOUT.as_secs());
+            let message =
+                format!("the daemon (pid {pid}) has not ended after {} s", DAEMON_EXIT_TIMEOUT.as_secs());
             let hint = connect::kill_hint(&place.daemon_log(), pid);
             return Err(Error::new(ErrorCode::Timeout, message).hint(hint));
         }

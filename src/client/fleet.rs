@@ -1,6 +1,6 @@
 //! All hosts at once: this machine and those of the settings.
 //!
-//! Every host is asked at the same time. A host that does not answer within [`ANSWER_TIMEOUT`] keeps the rows of its
+//! Every host is asked at the same time. A host that does not answer within [`FLEET_TIMEOUT`] keeps the rows of its
 //! last answer, which are marked. Used by `ls --all-hosts`, `--on any`, `host ls` and `swarm ui`, which asks each host
 //! again and again.
 
@@ -25,7 +25,7 @@ use crate::remote::{Place, find};
 use crate::settings::Settings;
 
 /// How long the hosts may take to answer, all together.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+const FLEET_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
 pub(crate) struct HostListing {
@@ -118,7 +118,7 @@ pub(super) async fn listings(ctx: &ClientContext) -> Result<Vec<HostListing>> {
     let paths = Paths::from_env()?;
     let remote = remote_places(&paths, load_settings(ctx)?);
     let places: Vec<Place> = std::iter::once(Place::from(&paths)).chain(remote).collect();
-    let deadline = Instant::now() + ANSWER_TIMEOUT;
+    let deadline = Instant::now() + FLEET_TIMEOUT;
     let mut tasks = JoinSet::new();
     for (index, place) in places.iter().cloned().enumerate() {
         tasks.spawn(async move { (index, timeout_at(deadline, ask(&place)).await) });

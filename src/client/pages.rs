@@ -11,7 +11,7 @@ use crate::protocol::{Call, Lines, Named, WorkerView};
 pub(super) const LOG_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How often the status is requested, each time on a new connection, before a follower gives up.
-const MAX_ATTEMPTS: u32 = 5;
+const MAX_STATUS_ATTEMPTS: u32 = 5;
 
 pub(super) async fn print(ctx: &ClientContext, client: &mut Client, call: &mut Call) -> Result<(), Failure> {
     pages(client, call, async |page| {
@@ -78,7 +78,7 @@ pub(super) async fn worker_status(
     let mut answer = client.call(&call, QUICK_TIMEOUT).await;
     let mut attempts = 1;
     // A link may be cut again as soon as it is back.
-    while answer.as_ref().is_err_and(is_disconnected) && attempts < MAX_ATTEMPTS {
+    while answer.as_ref().is_err_and(is_disconnected) && attempts < MAX_STATUS_ATTEMPTS {
         attempts += 1;
         *client = ctx.reconnect().await?;
         answer = client.call(&call, QUICK_TIMEOUT).await;

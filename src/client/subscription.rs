@@ -25,13 +25,13 @@ pub(super) const HOST_RETRY_TIMEOUT: Duration = Duration::from_secs(600);
 const RESTART_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The delay between the end of a connection and the check of the socket, which is removed a moment later.
-const SETTLE_DELAY: Duration = Duration::from_millis(200);
+const SOCKET_CHECK_DELAY: Duration = Duration::from_millis(200);
 
 /// The longest delay between two attempts.
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
+const MAX_SUBSCRIBE_DELAY: Duration = Duration::from_secs(5);
 
 /// How often a subscription is requested whose connection to a remote host is lost before the answer.
-const MAX_ATTEMPTS: u32 = 3;
+const MAX_SUBSCRIBE_ATTEMPTS: u32 = 3;
 
 pub(super) enum Update {
     /// The subscription was made, for the first time or again.
@@ -77,7 +77,7 @@ impl DurableSubscription {
                 Err(error) if is_unreachable(&error) => self.client = None,
                 Err(error) => return Err(error),
             }
-            sleep(SETTLE_DELAY).await;
+            sleep(SOCKET_CHECK_DELAY).await;
         }
         let Some(snapshot) =
             (if self.retries { self.reconnect().await? } else { Some(self.connect().await?) })
@@ -98,7 +98,7 @@ impl DurableSubscription {
             let call = Call::Subscribe(SubscribeParams { worker: self.worker.clone(), since: self.since });
             match client.call(&call, QUICK_TIMEOUT).await {
                 // The connection was there and is lost: another one may be made at once.
-                Err(error) if error.code == ErrorCode::Unreachable && attempts < MAX_ATTEMPTS => {
+                Err(error) if error.code == ErrorCode::Unreachable && attempts < MAX_SUBSCRIBE_ATTEMPTS => {
                     attempts += 1
                 }
                 answer => {
@@ -113,7 +113,7 @@ impl DurableSubscription {
     /// Connects, and retries for a while; returns `None` when the daemon was stopped on purpose.
     async fn reconnect(&mut self) -> Result<Option<Snapshot>> {
         let start = Instant::now();
-        let mut delay = SETTLE_DELAY;
+        let mut delay = SOCKET_CHECK_DELAY;
         loop {
             let (was_stopped, limit) = match self.place.host() {
                 None => (!self.place.socket().exists(), RETRY_TIMEOUT),
@@ -132,7 +132,7 @@ impl DurableSubscription {
                 outcome => return outcome.map(Some),
             }
             sleep(delay).await;
-            delay = (delay * 2).min(MAX_RETRY_DELAY);
+            delay = (delay * 2).min(MAX_SUBSCRIBE_DELAY);
         }
     }
 
@@ -142,7 +142,7 @@ impl DurableSubscription {
             if matches!(connect::connect_existing(&self.place).await, Ok(Some(_))) {
                 return true;
             }
-            sleep(SETTLE_DELAY).await;
+            sleep(SOCKET_CHECK_DELAY).await;
         }
         false
     }

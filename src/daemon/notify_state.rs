@@ -23,7 +23,7 @@ const OBSERVE_INTERVAL: Duration = Duration::from_secs(1);
 /// The shortest time between two observations.
 const MIN_OBSERVE_INTERVAL: Duration = Duration::from_millis(100);
 
-const MAX_RECORD_BYTES: u64 = 4 << 20;
+const MAX_NOTIFIED_BYTES: u64 = 4 << 20;
 
 pub(crate) struct Notifying {
     settings: NotifySettings,
@@ -98,7 +98,7 @@ impl Notifying {
 
 /// The states that the last daemon announced.
 fn read_record(paths: &Paths) -> Option<BTreeMap<String, String>> {
-    serde_json::from_slice(&read_bounded(&paths.notified(), MAX_RECORD_BYTES).ok()?).ok()
+    serde_json::from_slice(&read_bounded(&paths.notified(), MAX_NOTIFIED_BYTES).ok()?).ok()
 }
 
 /// The notifications that are kept for clients that are about to ask for the next one.

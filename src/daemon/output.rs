@@ -9,7 +9,7 @@ use crate::daemon::pages::{LinesWanted, MAX_PAGE_BYTES};
 use crate::daemon::slot::Slot;
 use crate::error::Result;
 use crate::protocol::{LogsParams, is_run_header};
-use crate::store::{MAX_LOG_BYTES, Store};
+use crate::store::{MAX_WORKER_LOG_BYTES, Store};
 use crate::tmux::Tmux;
 
 pub(crate) struct OutputSource {
@@ -53,7 +53,7 @@ impl OutputSource {
         if !tail.truncated || tail.lines.len() >= rows {
             return Ok(tail.lines);
         }
-        Ok(self.store.read_worker_log_tail(&self.name, rows, 2 * MAX_LOG_BYTES)?.lines)
+        Ok(self.store.read_worker_log_tail(&self.name, rows, 2 * MAX_WORKER_LOG_BYTES)?.lines)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::paths::Paths;
 use crate::settings::QuotaSettings;
 use crate::store::{read_bounded, write_unsynced};
 
-const MAX_FILE_BYTES: u64 = 1 << 20;
+const MAX_QUOTA_FILE_BYTES: u64 = 1 << 20;
 
 pub(crate) struct Quotas {
     settings: QuotaSettings,
@@ -44,7 +44,7 @@ struct SavedAccount {
 impl Quotas {
     /// Reads an earlier daemon's figures. An unreadable file counts as empty: the agents report their figures again.
     pub(crate) fn load(paths: &Paths) -> Self {
-        let bytes = read_bounded(&paths.quota(), MAX_FILE_BYTES).unwrap_or_default();
+        let bytes = read_bounded(&paths.quota(), MAX_QUOTA_FILE_BYTES).unwrap_or_default();
         let saved: Vec<serde_json::Value> = serde_json::from_slice(&bytes).unwrap_or_default();
         let accounts =
             saved.into_iter().filter_map(|value| serde_json::from_value::<SavedAccount>(value).ok());

@@ -22,7 +22,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE_BYTES, RELEASE, Request, Response, VERSION};
 
 /// How long a client may take to send its hello.
-const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+const CLIENT_HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a write to a client may block. Then the client is disconnected; subscribers reconnect and continue.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -103,7 +103,8 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>, onl
     }
     let (read, mut write) = stream.into_split();
     let mut lines = RequestLines { from: BufReader::new(read) };
-    let hello = timeout(HELLO_TIMEOUT, lines.next()).await.map_err(|e| Error::system("no hello", e))??;
+    let hello =
+        timeout(CLIENT_HELLO_TIMEOUT, lines.next()).await.map_err(|e| Error::system("no hello", e))??;
     let Some(hello) = hello else { return Ok(()) };
     let is_gone = send(&mut write, &own_hello()).await.is_err();
     match serde_json::from_slice::<ClientHello>(&hello) {

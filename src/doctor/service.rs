@@ -21,7 +21,7 @@ use crate::shell::quote_path;
 use crate::store::{DaemonLock, DiskSurvey};
 
 /// How long to wait for the daemon's answer. A healthy daemon answers at once, even if tmux or git hangs.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+const DOCTOR_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long to wait for a daemon that holds the lock but has no socket yet.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -102,7 +102,7 @@ pub(super) async fn daemon(paths: &Paths, live: usize, disk: &DiskSurvey) -> Vec
 
 async fn answers(paths: &Paths, mut client: connect::Client, disk: &DiskSurvey) -> Vec<Check> {
     let pid = client.daemon.pid;
-    let view: DaemonView = match client.call(&Call::DaemonStatus(Empty {}), ANSWER_TIMEOUT).await {
+    let view: DaemonView = match client.call(&Call::DaemonStatus(Empty {}), DOCTOR_ANSWER_TIMEOUT).await {
         Ok(view) => view,
         Err(error) => {
             let cure = connect::kill_hint(&paths.daemon_log(), pid);
@@ -123,7 +123,7 @@ async fn answers(paths: &Paths, mut client: connect::Client, disk: &DiskSurvey) 
         let message = format!("{channel}: the last notification was not sent: {error}");
         Check::warn("notify", message, "to try each channel: swarm notify test")
     }));
-    if let Ok(listing) = client.call::<Listing>(&Call::Ls(Empty {}), ANSWER_TIMEOUT).await {
+    if let Ok(listing) = client.call::<Listing>(&Call::Ls(Empty {}), DOCTOR_ANSWER_TIMEOUT).await {
         checks.extend(told(&listing, disk));
         checks.extend(listed_lost(&listing));
     }

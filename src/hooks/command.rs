@@ -17,11 +17,11 @@ pub const TIMEOUT_SECONDS: u64 = 10;
 pub(super) const SHELL_NAME: &str = "swarm-hook";
 
 /// Runs the program, else the `swarm` on the PATH, else nothing. Always exits 0.
-const SCRIPT: &str = r#"p=$1; [ -x "$p" ] || p=$(command -v swarm) || exit 0; "$p" hook "$2" || exit 0"#;
+const HOOK_SCRIPT: &str = r#"p=$1; [ -x "$p" ] || p=$(command -v swarm) || exit 0; "$p" hook "$2" || exit 0"#;
 
 /// Returns the command for an event. It works in any shell that the CLI uses.
 pub fn command(program: &Path, event: HookEvent) -> String {
-    format!("sh -c '{SCRIPT}' {SHELL_NAME} {} {}", quote_path(program), event.word())
+    format!("sh -c '{HOOK_SCRIPT}' {SHELL_NAME} {} {}", quote_path(program), event.word())
 }
 
 /// A hook of swarm, parsed.

@@ -24,7 +24,7 @@ use crate::files;
 use crate::paths::{Paths, private_dir};
 
 /// The maximum size of a settings file. Real ones have a few KB.
-const MAX_FILE_BYTES: u64 = 8 << 20;
+const MAX_HOOKS_FILE_BYTES: u64 = 8 << 20;
 
 /// The maximum number of symbolic links on the way to a file, as in Linux.
 const MAX_LINKS: usize = 40;
@@ -192,7 +192,7 @@ fn present(file: &Path) -> Result<Option<FileContent>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed("read", file, error)),
     };
-    if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
+    if !metadata.is_file() || metadata.len() > MAX_HOOKS_FILE_BYTES {
         let text = format!("'{}' is not a settings file", file.display());
         return Err(Error::invalid(text).hint("move it away, or add the hooks yourself"));
     }

@@ -79,7 +79,7 @@ pub fn needed(agent: HookAgent) -> &'static [HookEvent] {
             HookEvent::Stop,
             HookEvent::StopFailure,
         ],
-        HookAgent::Codex => &passed::CODEX,
+        HookAgent::Codex => &passed::CODEX_EVENTS,
     }
 }
 

@@ -24,20 +24,20 @@ use crate::store::{read_bounded, write_unsynced};
 const BLOCK_CAP: (&str, &str) = ("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "200");
 
 /// The maximum size of a settings file.
-const MAX_SETTINGS_BYTES: u64 = 4 << 20;
+pub(super) const MAX_CLAUDE_SETTINGS_BYTES: u64 = 4 << 20;
 
 /// The events of an interactive Claude Code. Only the needed ones: an older release that does not support an event runs
 /// no hook at all.
-const CLAUDE: [HookEvent; 7] =
+const CLAUDE_EVENTS: [HookEvent; 7] =
     [SessionStart, UserPromptSubmit, PostToolUse, Stop, StopFailure, PreCompact, Notification];
 
 /// How many seconds longer than a request is held the agent waits for the hook that holds it.
 const HOLD_MARGIN_SECONDS: u64 = 30;
 
 /// The events of a one-shot Claude Code, whose result reports errors.
-const CLAUDE_ONCE: [HookEvent; 5] = [SessionStart, UserPromptSubmit, PostToolUse, Stop, PreCompact];
+const CLAUDE_ONCE_EVENTS: [HookEvent; 5] = [SessionStart, UserPromptSubmit, PostToolUse, Stop, PreCompact];
 
-pub(super) const CODEX: [HookEvent; 4] = [SessionStart, UserPromptSubmit, PostToolUse, Stop];
+pub(super) const CODEX_EVENTS: [HookEvent; 4] = [SessionStart, UserPromptSubmit, PostToolUse, Stop];
 
 /// An agent's command line and environment, to which hooks are added.
 pub struct Launch<'a> {
@@ -73,7 +73,7 @@ impl Launch<'_> {
             HookStyle::Off => Ok(()),
             HookStyle::Claude => self.claude(program, dir),
             HookStyle::Codex => {
-                let args = codex_args(program.path, &with_guard(&CODEX, !self.sandboxed));
+                let args = codex_args(program.path, &with_guard(&CODEX_EVENTS, !self.sandboxed));
                 let at = self.profile.place_of_flags(self.argv);
                 self.argv.splice(at..at, args);
                 Ok(())
@@ -89,7 +89,7 @@ impl Launch<'_> {
             None => json!({}),
         };
         let once = self.profile.is_one_shot(self.argv);
-        let events: &[HookEvent] = if once { &CLAUDE_ONCE } else { &CLAUDE };
+        let events: &[HookEvent] = if once { &CLAUDE_ONCE_EVENTS } else { &CLAUDE_EVENTS };
         let mut events = with_guard(events, !self.sandboxed);
         let hold = self.profile.hold_seconds();
         // An agent without the file has no way to the daemon.
@@ -159,7 +159,7 @@ fn read_settings(value: &str, cwd: &Path) -> Result<Value> {
         value.as_bytes().to_vec()
     } else {
         let path: PathBuf = cwd.join(value);
-        read_bounded(&path, MAX_SETTINGS_BYTES)
+        read_bounded(&path, MAX_CLAUDE_SETTINGS_BYTES)
             .map_err(|error| refused(format!("{}: {error}", path.display())))?
     };
     serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))
@@ -215,13 +215,13 @@ mod tests {
         assert_eq!(argv, ["env", "A=1", "claude", "--settings", &file, "--model", "x", "--", "--settings"]);
         assert_eq!(env[BLOCK_CAP.0], "200");
         let hooks = settings(dir.path())["hooks"].clone();
-        assert_eq!(hooks.as_object().unwrap().len(), CLAUDE.len() + 2);
+        assert_eq!(hooks.as_object().unwrap().len(), CLAUDE_EVENTS.len() + 2);
         let said = hooks["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
         assert!(said.ends_with(" /opt/swarm stop"), "{said}");
         let held = &hooks["PermissionRequest"][0]["hooks"][0];
         assert_eq!((&held["timeout"], &hooks["Stop"][0]["hooks"][0]["timeout"]), (&json!(330), &json!(10)));
         passed(&["claude", "-p"], dir.path()).unwrap();
-        assert_eq!(settings(dir.path())["hooks"].as_object().unwrap().len(), CLAUDE_ONCE.len() + 1);
+        assert_eq!(settings(dir.path())["hooks"].as_object().unwrap().len(), CLAUDE_ONCE_EVENTS.len() + 1);
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(argv[4], NO_MODEL_QUESTION[1]);
         assert_eq!(
             (argv.last().unwrap().as_str(), argv.len(), env.len()),
-            ("--json", 4 + 2 * (CODEX.len() + 2), 0)
+            ("--json", 4 + 2 * (CODEX_EVENTS.len() + 2), 0)
         );
         let (argv, _) = passed(&["codex"], dir.path()).unwrap();
         assert_eq!(&*argv[1], "--dangerously-bypass-hook-trust");

@@ -32,7 +32,7 @@ macro_rules! files {
 }
 
 /// The files of the marketplace.
-const FILES: &[(&str, &str)] = files![
+const MARKETPLACE_FILES: &[(&str, &str)] = files![
     ".claude-plugin/marketplace.json",
     "swarm/.claude-plugin/plugin.json",
     "swarm/README.md",
@@ -242,7 +242,7 @@ fn plan(
                 .into_iter()
                 .map(|(path, text)| Item { path: market.join(path), text })
                 .collect::<Vec<_>>();
-            let bare = FILES.iter().filter_map(|(path, text)| Some((bare_name(path)?, text)));
+            let bare = MARKETPLACE_FILES.iter().filter_map(|(path, text)| Some((bare_name(path)?, text)));
             items.extend(
                 bare.map(|(name, text)| Item { path: commands.join(name), text: (*text).to_owned() }),
             );
@@ -279,7 +279,7 @@ pub fn marketplace(program: &Path) -> Result<Vec<(&'static str, String)>> {
         };
         Ok((*path, text))
     };
-    FILES.iter().map(file).collect()
+    MARKETPLACE_FILES.iter().map(file).collect()
 }
 
 fn hooks_file(built_in: &str, program: &Path) -> Result<String> {
@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn the_hooks_in_the_repository_are_those_that_install_writes() {
         for (path, text) in marketplace(Path::new("swarm")).unwrap() {
-            let built_in = FILES.iter().find(|(known, _)| *known == path).unwrap().1;
+            let built_in = MARKETPLACE_FILES.iter().find(|(known, _)| *known == path).unwrap().1;
             assert_eq!(text, built_in, "{path}");
         }
         assert!(OPENCODE.contains(OPENCODE_PROGRAM));
@@ -399,7 +399,7 @@ mod tests {
         let found = files.into_iter().filter_map(Result::ok).filter(|entry| entry.file_type().is_file());
         let mut found: Vec<String> =
             found.map(|entry| entry.path().strip_prefix(&root).unwrap().display().to_string()).collect();
-        let mut known: Vec<&str> = FILES.iter().map(|(path, _)| *path).collect();
+        let mut known: Vec<&str> = MARKETPLACE_FILES.iter().map(|(path, _)| *path).collect();
         found.sort();
         known.sort_unstable();
         assert_eq!(found, known);
@@ -408,13 +408,13 @@ mod tests {
     /// The skill shows the contract that a loop is fed with.
     #[test]
     fn the_contract_of_the_skill_is_the_built_in_one() {
-        let (_, text) = FILES.iter().find(|(path, _)| path.ends_with("/PROMPT.md")).unwrap();
+        let (_, text) = MARKETPLACE_FILES.iter().find(|(path, _)| path.ends_with("/PROMPT.md")).unwrap();
         assert_eq!(*text, include_str!("../../state/src/session/contract.md"));
     }
 
     #[test]
     fn the_planning_skill_is_the_prompt_of_ralph_plan() {
-        let (_, text) = FILES.iter().find(|(path, _)| *path == BARE_SKILL.0).unwrap();
+        let (_, text) = MARKETPLACE_FILES.iter().find(|(path, _)| *path == BARE_SKILL.0).unwrap();
         assert_eq!(*text, swarm_state::template::tasks::PLAN_SKILL);
     }
 
@@ -423,7 +423,7 @@ mod tests {
     fn the_plugins_have_the_programs_version() {
         for plugin in merge::PLUGINS {
             let path = format!("{plugin}/.claude-plugin/plugin.json");
-            let text = FILES.iter().find(|(known, _)| *known == path).unwrap().1;
+            let text = MARKETPLACE_FILES.iter().find(|(known, _)| *known == path).unwrap().1;
             let value: serde_json::Value = serde_json::from_str(text).unwrap();
             assert_eq!(value["version"], env!("CARGO_PKG_VERSION"), "{plugin}");
             assert_eq!(value["name"], plugin);

@@ -19,7 +19,7 @@ use crate::protocol::{
 use crate::sandbox::is_inside;
 
 /// The timeout of each read and write of the exchange.
-const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
+const HOOK_ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The worker that this process belongs to, by its environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,8 +64,8 @@ pub(super) fn report_to_daemon(
 /// Reports an event. Returns the daemon's answer; `None` on any error.
 pub fn report(socket: &Path, params: HookParams) -> Option<HookHeard> {
     let mut stream = UnixStream::connect(socket).ok()?;
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
-    stream.set_write_timeout(Some(ANSWER_TIMEOUT)).ok()?;
+    stream.set_read_timeout(Some(HOOK_ANSWER_TIMEOUT)).ok()?;
+    stream.set_write_timeout(Some(HOOK_ANSWER_TIMEOUT)).ok()?;
     stream.write_all(&lines(&Call::Hook(Box::new(params)))?).ok()?;
     let mut answers = BufReader::new(stream.take(MAX_LINE_BYTES as u64));
     let (mut hello, mut answer) = (String::new(), String::new());

@@ -22,34 +22,35 @@ use swarm_state::hook::HookInput;
 use swarm_state::quota::claude_limits;
 
 use super::command::SHELL_NAME;
+use super::passed::MAX_CLAUDE_SETTINGS_BYTES;
 use super::report::{WorkerPlace, report_to_daemon};
 use crate::paths::Paths;
 use crate::protocol::HookNews;
 use crate::store::read_bounded;
 
 /// How long the user's command may take. Claude Code itself waits about as long.
-const COMMAND_TIMEOUT: Duration = Duration::from_millis(4500);
+const USER_COMMAND_TIMEOUT: Duration = Duration::from_millis(4500);
 
 /// How often to look whether Claude Code has gone away, or has ended this call.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How much of the output is passed on.
-const MAX_OUTPUT_BYTES: u64 = 64 << 10;
-
-/// The maximum size of a settings file.
-const MAX_SETTINGS_BYTES: u64 = 4 << 20;
+const MAX_STATUS_LINE_BYTES: u64 = 64 << 10;
 
 /// The variable with the command from the user's own `--settings`, whose value swarm replaces.
 pub(super) const GIVEN_COMMAND: &str = "SWARM_STATUS_LINE";
 
 /// The variable that marks the user's command, which must not start itself again.
-const RUNNING: &str = "SWARM_STATUS_LINE_RUNS";
+const RUNNING_VARIABLE: &str = "SWARM_STATUS_LINE_RUNS";
 
 /// Reports the limits and returns the user's status line; `None` for an empty one.
 pub(super) fn show(bytes: &[u8], var: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
     let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
-    let started =
-        if var(RUNNING).is_some() { None } else { command(&value, var).and_then(|c| start(&c, bytes)) };
+    let started = if var(RUNNING_VARIABLE).is_some() {
+        None
+    } else {
+        command(&value, var).and_then(|c| start(&c, bytes))
+    };
     let figures = claude_limits(&value, chrono::Utc::now().timestamp());
     if !figures.is_empty()
         && let (Ok(paths), Some(place), Some(input)) =
@@ -89,7 +90,7 @@ pub(super) fn files(project: Option<&Path>, user: Option<&Path>) -> Vec<PathBuf>
 /// The `statusLine` of the first file that has one.
 pub(super) fn setting(files: &[PathBuf]) -> Option<Value> {
     files.iter().find_map(|file| {
-        let bytes = read_bounded(file, MAX_SETTINGS_BYTES).ok()?;
+        let bytes = read_bounded(file, MAX_CLAUDE_SETTINGS_BYTES).ok()?;
         let settings: Value = serde_json::from_slice(&bytes).ok()?;
         settings.get("statusLine").filter(|line| line.is_object()).cloned()
     })
@@ -111,7 +112,7 @@ struct StatusCommand {
 /// Starts the user's command in a process group of its own.
 fn start(command: &str, input: &[u8]) -> Option<StatusCommand> {
     let mut shell = Command::new("/bin/sh");
-    shell.arg("-c").arg(command).env(RUNNING, "1").env_remove(GIVEN_COMMAND).process_group(0);
+    shell.arg("-c").arg(command).env(RUNNING_VARIABLE, "1").env_remove(GIVEN_COMMAND).process_group(0);
     shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = shell.spawn().ok()?;
     let (mut stdin, stdout, input) = (child.stdin.take()?, child.stdout.take()?, input.to_vec());
@@ -120,7 +121,7 @@ fn start(command: &str, input: &[u8]) -> Option<StatusCommand> {
     let (done, output) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = vec![];
-        drop(stdout.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes));
+        drop(stdout.take(MAX_STATUS_LINE_BYTES).read_to_end(&mut bytes));
         drop(done.send(bytes));
     });
     Some(StatusCommand { child, output, started: Instant::now(), host: nix::unistd::getppid() })
@@ -136,11 +137,11 @@ impl StatusCommand {
                 Err(mpsc::RecvTimeoutError::Disconnected) => break None,
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
-            if self.started.elapsed() > COMMAND_TIMEOUT || nix::unistd::getppid() != self.host {
+            if self.started.elapsed() > USER_COMMAND_TIMEOUT || nix::unistd::getppid() != self.host {
                 break None;
             }
         };
-        let left = COMMAND_TIMEOUT.saturating_sub(self.started.elapsed());
+        let left = USER_COMMAND_TIMEOUT.saturating_sub(self.started.elapsed());
         let status = bytes.is_some().then(|| self.wait(left)).flatten();
         if status.is_none() {
             if let Some(leader) = i32::try_from(self.child.id()).ok().filter(|pid| *pid > 1) {
@@ -237,7 +238,7 @@ mod tests {
             }
             thread::yield_now();
         };
-        hanging.started = Instant::now().checked_sub(COMMAND_TIMEOUT).unwrap();
+        hanging.started = Instant::now().checked_sub(USER_COMMAND_TIMEOUT).unwrap();
         assert_eq!(hanging.output(), None);
         while crate::procs::is_alive(pid) {
             thread::yield_now();

@@ -20,7 +20,7 @@ use crate::task_files::{TASK_DIR, text_hash};
 const STOP_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The largest file that is read.
-const MAX_FILE_BYTES: u64 = 16 << 20;
+const MAX_STOP_FILE_BYTES: u64 = 16 << 20;
 
 /// The agent that is about to stop: its directories, and the worker that it belongs to.
 pub(super) struct StoppingAgent<'a> {
@@ -45,7 +45,7 @@ pub(super) fn check(agent: &StoppingAgent<'_>) -> StopCheck {
     }
     let dir = marker.ralph_dir.clone().unwrap_or_else(|| TASK_DIR.into());
     let file = format!("{dir}/{TASKS_FILE}");
-    let tasks = read_bounded(&project.join(&file), MAX_FILE_BYTES);
+    let tasks = read_bounded(&project.join(&file), MAX_STOP_FILE_BYTES);
     let tasks = tasks.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => "is missing".to_owned(),
         _ => format!("cannot be read: {error}"),
@@ -53,7 +53,7 @@ pub(super) fn check(agent: &StoppingAgent<'_>) -> StopCheck {
     let tasks = tasks.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "is not UTF-8 text".to_owned()));
     let status = status(&project, until);
     let is_untouched = |(file, hash): &(&String, &String)| {
-        read_bounded(&project.join(file), MAX_FILE_BYTES).is_ok_and(|bytes| text_hash(&bytes) == **hash)
+        read_bounded(&project.join(file), MAX_STOP_FILE_BYTES).is_ok_and(|bytes| text_hash(&bytes) == **hash)
     };
     let untouched = marker.start_hashes.iter().filter(is_untouched).map(|(file, _)| file.clone());
     let untouched: Vec<String> = untouched.collect();
@@ -70,7 +70,7 @@ pub(super) fn check(agent: &StoppingAgent<'_>) -> StopCheck {
 /// The nearest marker in a directory or above it, up to the root of its repository.
 fn find(dir: &Path) -> Option<(PathBuf, RalphMarker)> {
     for dir in dir.ancestors() {
-        if let Ok(bytes) = read_bounded(&dir.join(MARKER_FILE), MAX_FILE_BYTES) {
+        if let Ok(bytes) = read_bounded(&dir.join(MARKER_FILE), MAX_STOP_FILE_BYTES) {
             return Some((dir.to_owned(), RalphMarker::parse(&String::from_utf8_lossy(&bytes))));
         }
         if dir.join(".git").exists() {

@@ -21,7 +21,7 @@ use crate::runtime::block_on;
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(7);
 
 /// How long a submission may take. A job that is submitted after that ends by itself: its directory does not name it.
-const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The last program that did not end in time: when, and the error. A command asks Slurm several times and waits once.
 static STUCK: Mutex<Option<(Instant, Error)>> = Mutex::new(None);

@@ -23,7 +23,7 @@ use crate::files::open_regular;
 mod tests;
 
 /// The maximum length of a line in a transcript. A line holds the output of a tool, or an image.
-const MAX_LINE_BYTES: u64 = 64 << 20;
+const MAX_TRANSCRIPT_LINE_BYTES: u64 = 64 << 20;
 
 /// The session id of a run. It is always the same for the same run, so a restarted daemon passes it again.
 pub(crate) fn session_id(name: &str, id: &str, run: u64) -> String {
@@ -41,8 +41,8 @@ pub(super) fn of(env: &BTreeMap<String, String>, text: bool, finished: &Finished
     let printed = if text { Account::default() } else { Account::of(finished.output) };
     let recorded = match (finished.session.as_deref(), finished.transcript.as_deref()) {
         (Some(id), _) => transcript(env, id).and_then(|path| read(&path)),
-        (None, Some(path)) if lies_in(env, CLAUDE, path) => since(path, finished.started, false),
-        (None, Some(path)) if lies_in(env, CODEX, path) => since(path, finished.started, true),
+        (None, Some(path)) if lies_in(env, CLAUDE_DIR, path) => since(path, finished.started, false),
+        (None, Some(path)) if lies_in(env, CODEX_DIR, path) => since(path, finished.started, true),
         (None, _) => {
             announced(finished.output).and_then(|id| since(&rollout(env, id)?, finished.started, true))
         }
@@ -85,7 +85,7 @@ pub(crate) fn last_growth(
 pub(super) fn is_lost(env: &BTreeMap<String, String>, finished: &Finished<'_>) -> bool {
     let Some(path) = finished.transcript.as_deref() else { return false };
     let is_known = |kept| transcript_dir(env, kept).is_some_and(|dir| path.starts_with(dir));
-    let is_ours = finished.session.is_some() || is_known(CLAUDE) || is_known(CODEX);
+    let is_ours = finished.session.is_some() || is_known(CLAUDE_DIR) || is_known(CODEX_DIR);
     is_ours && read(path).is_none_or(|account| account.texts.is_empty() && account.tool_calls.is_none())
 }
 
@@ -109,7 +109,9 @@ pub(crate) fn story(
 ) -> Option<String> {
     let path = match (session, reported) {
         (Some(id), _) => transcript(env, id)?,
-        (None, Some(path)) if lies_in(env, CLAUDE, path) || lies_in(env, CODEX, path) => path.to_owned(),
+        (None, Some(path)) if lies_in(env, CLAUDE_DIR, path) || lies_in(env, CODEX_DIR, path) => {
+            path.to_owned()
+        }
         (None, _) => rollout(env, announced(output)?)?,
     };
     let (mut story, mut is_old) = (TranscriptStory::default(), true);
@@ -125,8 +127,8 @@ pub(crate) fn story(
 /// A CLI's transcripts: the variable with its directory, that directory's name in the home, and the directory in it.
 type TranscriptDir = (&'static str, &'static str, &'static str);
 
-const CLAUDE: TranscriptDir = ("CLAUDE_CONFIG_DIR", ".claude", "projects");
-const CODEX: TranscriptDir = ("CODEX_HOME", ".codex", "sessions");
+const CLAUDE_DIR: TranscriptDir = ("CLAUDE_CONFIG_DIR", ".claude", "projects");
+const CODEX_DIR: TranscriptDir = ("CODEX_HOME", ".codex", "sessions");
 
 /// Whether a reported transcript is in the CLI's own directory. Any program may have written one elsewhere.
 fn lies_in(env: &BTreeMap<String, String>, kept: TranscriptDir, path: &Path) -> bool {
@@ -144,7 +146,7 @@ fn transcript_dir(
 /// The transcript of a Claude Code session.
 fn transcript(env: &BTreeMap<String, String>, id: &str) -> Option<PathBuf> {
     let file = format!("{id}.jsonl");
-    let projects = transcript_dir(env, CLAUDE)?;
+    let projects = transcript_dir(env, CLAUDE_DIR)?;
     entries(&projects).into_iter().map(|dir| dir.join(&file)).find(|path| path.is_file())
 }
 
@@ -163,7 +165,7 @@ fn rollout(env: &BTreeMap<String, String>, id: &str) -> Option<PathBuf> {
         name.starts_with("rollout-") && name.ends_with(&end)
     };
     let newest_first = |dir: PathBuf| entries(&dir).into_iter().rev();
-    newest_first(transcript_dir(env, CODEX)?)
+    newest_first(transcript_dir(env, CODEX_DIR)?)
         .flat_map(newest_first)
         .flat_map(newest_first)
         .flat_map(newest_first)
@@ -222,8 +224,8 @@ fn stamp(line: &str) -> Option<DateTime<FixedOffset>> {
 /// Calls `take` for each line; `None` for a file that cannot be a transcript: an agent can name any file as its own.
 fn each_line(path: &Path, mut take: impl FnMut(&str)) -> Option<()> {
     let (mut lines, mut line) = (BufReader::new(open_regular(path).ok()?), vec![]);
-    while (&mut lines).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).ok()? > 0 {
-        if line.len() as u64 >= MAX_LINE_BYTES {
+    while (&mut lines).take(MAX_TRANSCRIPT_LINE_BYTES).read_until(b'\n', &mut line).ok()? > 0 {
+        if line.len() as u64 >= MAX_TRANSCRIPT_LINE_BYTES {
             return None;
         }
         take(&String::from_utf8_lossy(&line));

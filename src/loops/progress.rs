@@ -14,7 +14,7 @@ use crate::error::{Error, Result, failed};
 use crate::git;
 
 /// Its path in the worker's directory.
-pub(crate) const PROGRESS_FILE: &str = ".swarm/ralph-progress.md";
+pub(crate) const LOOP_PROGRESS_FILE: &str = ".swarm/ralph-progress.md";
 
 /// The permissions of the file, and of git's list of ignored files.
 const PROGRESS_MODE: u32 = 0o600;
@@ -32,13 +32,13 @@ pub(crate) fn check(cwd: &Path, root: &Path) -> Result<()> {
 
 pub(super) async fn begin(loop_run: &LoopRun) -> Result<()> {
     check(&loop_run.cwd, &loop_run.root)?;
-    loop_run.exclude(PROGRESS_FILE).await?;
+    loop_run.exclude(LOOP_PROGRESS_FILE).await?;
     loop_run.write_progress_text(HEADING)
 }
 
 /// Removes the file. True if it existed.
 pub(crate) fn forget(cwd: &Path) -> bool {
-    let gone = fs::remove_file(cwd.join(PROGRESS_FILE)).is_ok();
+    let gone = fs::remove_file(cwd.join(LOOP_PROGRESS_FILE)).is_ok();
     // This removes only an empty directory.
     let _ = fs::remove_dir(cwd.join(".swarm"));
     gone
@@ -56,7 +56,7 @@ impl LoopRun {
     }
 
     fn write_progress_text(&self, text: &str) -> Result<()> {
-        let path = self.cwd.join(PROGRESS_FILE);
+        let path = self.cwd.join(LOOP_PROGRESS_FILE);
         let write = self.tree_files().put(&path, text.as_bytes(), PROGRESS_MODE, false);
         write.map_err(|e| failed("write", &path, e))
     }

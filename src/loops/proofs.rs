@@ -23,7 +23,7 @@ use crate::checks::OnCheckStep;
 use crate::checks::program::GateCommand;
 
 /// How many changed files a finding names.
-const MAX_NAMED_FILES: usize = 5;
+pub(super) const MAX_NAMED_FILES: usize = 5;
 
 impl LoopRun {
     /// Tests these gates, and adds their results to the verdict. When `hurry` is set, because the worker is being
@@ -153,13 +153,13 @@ impl RoomTrial<'_> {
 
     /// Runs the checks in a fresh checkout.
     async fn clean(&self, required: &[String]) -> Vec<Proof> {
-        const LAYER: Layer = Layer::CleanRoom;
+        let layer = Layer::CleanRoom;
         let step = Some("clean_room");
-        let ran = match self.checked((LAYER, step), required, async |_: &mut Room| Ok(())).await {
+        let ran = match self.checked((layer, step), required, async |_: &mut Room| Ok(())).await {
             Ok(ran) => ran,
             Err(not_run) => {
                 let found = format!("the clean room could not be made: {}", not_run.why);
-                let proof = Proof::of_all(LAYER, ProofOutcome::Fails, found);
+                let proof = Proof::of_all(layer, ProofOutcome::Fails, found);
                 return vec![Proof { output: not_run.output, ..proof }];
             }
         };
@@ -168,7 +168,7 @@ impl RoomTrial<'_> {
                 "protected files were changed while the checks ran in a fresh checkout: {}",
                 named(&ran.changed, MAX_NAMED_FILES)
             );
-            return vec![Proof::of_all(LAYER, ProofOutcome::Fails, found)];
+            return vec![Proof::of_all(layer, ProofOutcome::Fails, found)];
         }
         let proof = |(index, check): (usize, &CheckResult)| {
             let (outcome, found) = match (check.passed, &ran.leak) {
@@ -180,16 +180,16 @@ impl RoomTrial<'_> {
                     (ProofOutcome::Fails, found.to_owned())
                 }
             };
-            Proof::of_check(LAYER, &check.name, outcome, found)
-                .with_output(self.output_file(stem(LAYER), index))
+            Proof::of_check(layer, &check.name, outcome, found)
+                .with_output(self.output_file(stem(layer), index))
         };
         ran.checks.iter().enumerate().map(proof).collect()
     }
 
     /// Runs the checks that failed before the first iteration with the old files: they must fail again.
     async fn replay(&self, required: &[String]) -> Proof {
-        const LAYER: Layer = Layer::RedReplay;
-        let proof = |outcome, found: &str| Proof::of_all(LAYER, outcome, found);
+        let layer = Layer::RedReplay;
+        let proof = |outcome, found: &str| Proof::of_all(layer, outcome, found);
         let failed = self.base.failed();
         let red: Vec<String> = required.iter().filter(|check| failed.contains(check)).cloned().collect();
         if red.is_empty() {
@@ -207,7 +207,7 @@ impl RoomTrial<'_> {
             replaced = room.put_back((old, &self.snapshot), |path| fix.is_match(path)).await?;
             Ok(())
         };
-        let ran = match self.checked((LAYER, Some("red_replay")), &red, put_back).await {
+        let ran = match self.checked((layer, Some("red_replay")), &red, put_back).await {
             Ok(ran) => ran,
             Err(NotRun { why, output: Some(_) }) => {
                 return proof(ProofOutcome::Holds, &format!("without the fix, {why}"));
@@ -236,25 +236,25 @@ impl RoomTrial<'_> {
 
     /// Runs the held-out checks with the hidden files. A finding names neither, since the agent reads it.
     async fn held_out(&self, warnings: &mut Vec<String>) -> Vec<Proof> {
-        const LAYER: Layer = Layer::HeldOut;
+        let layer = Layer::HeldOut;
         let gates = &self.loop_run.gates.rooms;
         let lay = async |room: &mut Room| match &gates.hidden {
             Some(hidden) => room.lay_over(hidden).await,
             None => Ok(()),
         };
-        let ran = match self.checked((LAYER, Some("held_out")), &gates.final_checks, lay).await {
+        let ran = match self.checked((layer, Some("held_out")), &gates.final_checks, lay).await {
             Ok(ran) => ran,
             Err(not_run) => {
                 warnings.push(format!("the held-out check could not run: {}", not_run.why));
                 // The agent may read of the setup, which runs without the hidden files.
                 let setup = not_run.output.as_ref().map(|_| format!(": {}", not_run.why)).unwrap_or_default();
                 let found = format!("the held-out check could not run{setup}");
-                let proof = Proof::of_all(LAYER, ProofOutcome::Fails, found);
+                let proof = Proof::of_all(layer, ProofOutcome::Fails, found);
                 return vec![Proof { output: not_run.output, ..proof }];
             }
         };
         if ran.checks.iter().any(|check| check.cut) {
-            return vec![Proof::of_all(LAYER, ProofOutcome::Fails, not_ended("the held-out check"))];
+            return vec![Proof::of_all(layer, ProofOutcome::Fails, not_ended("the held-out check"))];
         }
         if !ran.changed.is_empty() {
             let files = named(&ran.changed, MAX_NAMED_FILES);
@@ -268,8 +268,8 @@ impl RoomTrial<'_> {
             } else {
                 (ProofOutcome::Fails, failed.as_str())
             };
-            Proof::of_check(LAYER, &check.name, outcome, found)
-                .with_output(self.output_file(stem(LAYER), index))
+            Proof::of_check(layer, &check.name, outcome, found)
+                .with_output(self.output_file(stem(layer), index))
         };
         ran.checks.iter().enumerate().map(proof).collect()
     }

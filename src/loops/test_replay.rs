@@ -20,7 +20,7 @@ use super::run::LoopRun;
 use crate::checks::Step;
 use crate::git;
 
-const LAYER: Layer = Layer::RedReplay;
+const REPLAY_LAYER: Layer = Layer::RedReplay;
 
 /// The checks to run, and their test files.
 pub(super) struct TestReplay {
@@ -71,7 +71,7 @@ impl RoomTrial<'_> {
     pub(super) async fn replay_tests(&self, replay: &TestReplay) -> Vec<Proof> {
         let replayed = match self.with_old(&replay.red, |path| !replay.is_test(path)).await {
             Ok(replayed) => replayed,
-            Err(why) => return vec![Proof::of_all(LAYER, ProofOutcome::Unproven, why)],
+            Err(why) => return vec![Proof::of_all(REPLAY_LAYER, ProofOutcome::Unproven, why)],
         };
         let green: Vec<String> =
             replayed.iter().filter(|check| check.passed).map(|check| check.name.clone()).collect();
@@ -95,7 +95,7 @@ impl RoomTrial<'_> {
             room.put_back((old, &self.snapshot), is_old).await?;
             Ok(())
         };
-        let mut ran = self.checked((LAYER, None), checks, put_back).await.map_err(|not_run| {
+        let mut ran = self.checked((REPLAY_LAYER, None), checks, put_back).await.map_err(|not_run| {
             format!("the changed tests did not run with the old files: {}", not_run.why)
         })?;
         // The first build in a fresh checkout can take longer than a check may, which proves nothing.

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::error::{Error, ErrorCode, Result};
 
 /// How much of each output is read.
-const MAX_OUTPUT_BYTES: u64 = 4096;
+const MAX_PROGRAM_OUTPUT_BYTES: u64 = 4096;
 
 /// How long to read on after the program has ended: something that it started in the background may hold the pipe.
 const READ_TIMEOUT: Duration = Duration::from_millis(200);
@@ -77,7 +77,7 @@ impl Program<'_> {
 fn start_of(mut pipe: impl AsyncRead + Unpin + Send + 'static) -> JoinHandle<Vec<u8>> {
     tokio::spawn(async move {
         let mut bytes = vec![];
-        drop((&mut pipe).take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes).await);
+        drop((&mut pipe).take(MAX_PROGRAM_OUTPUT_BYTES).read_to_end(&mut bytes).await);
         tokio::spawn(async move { drop(tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await) });
         bytes
     })
@@ -91,9 +91,9 @@ async fn read(task: Option<JoinHandle<Vec<u8>>>) -> String {
 
 /// Names the message bus of the user's desktop, which the environment of a daemon that a service started lacks.
 fn set_message_bus(command: &mut Command) {
-    const VARIABLE: &str = "DBUS_SESSION_BUS_ADDRESS";
+    const BUS_VARIABLE: &str = "DBUS_SESSION_BUS_ADDRESS";
     let bus = std::path::Path::new(RUNTIME_DIRS).join(nix::unistd::getuid().to_string()).join("bus");
-    if std::env::var_os(VARIABLE).is_none() && bus.exists() {
-        command.env(VARIABLE, format!("unix:path={}", bus.display()));
+    if std::env::var_os(BUS_VARIABLE).is_none() && bus.exists() {
+        command.env(BUS_VARIABLE, format!("unix:path={}", bus.display()));
     }
 }

@@ -1,6 +1,6 @@
 //! The places of sockets.
 //!
-//! A Unix socket's path holds at most [`SOCKET_PATH_MAX`] bytes, and a socket works on one host only. Below a longer
+//! A Unix socket's path holds at most [`MAX_SOCKET_PATH_BYTES`] bytes, and a socket works on one host only. Below a longer
 //! root, or one on a network file system, the sockets move to `/tmp/swarm-UID/HASH.sock`, where HASH is a hash of the
 //! root, so that two roots never share a socket. They do not move to a directory that a variable names, such as
 //! `XDG_RUNTIME_DIR` or `SLURM_TMPDIR`: a login over ssh and a hook may lack it, and client and daemon must find the
@@ -11,7 +11,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::{Paths, SOCKET_PATH_MAX, private_dir};
+use super::{MAX_SOCKET_PATH_BYTES, Paths, private_dir};
 use crate::error::{Error, ErrorCode, Result};
 use crate::files;
 
@@ -80,7 +80,7 @@ impl Paths {
 
     fn socket_named(&self, file: &str, ending: &str) -> PathBuf {
         let path = self.root.join(file);
-        if !self.shared && path.as_os_str().len() <= SOCKET_PATH_MAX {
+        if !self.shared && path.as_os_str().len() <= MAX_SOCKET_PATH_BYTES {
             return path;
         }
         let uid = nix::unistd::geteuid();

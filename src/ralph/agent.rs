@@ -10,13 +10,11 @@ use super::runtime::block_on;
 use crate::checks::CheckPlan;
 use crate::environ::misleads;
 use crate::error::Result;
+use crate::loops::CONTRACT_FILE;
 use crate::shell;
 
-/// The file of an iteration's prompt in its folder.
-pub(super) const CONTRACT_FILE: &str = "contract.md";
-
 /// The file of a command's output in its folder.
-const OUTPUT_FILE: &str = "output.txt";
+const COMMAND_OUTPUT_FILE: &str = "output.txt";
 
 /// Practically no limit.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -132,7 +130,7 @@ impl CommandAgent {
         // The command runs as a check does: in a process group of its own, with a time limit, and with its output in
         // a file.
         let results = block_on(plan.run())??;
-        let kept = self.folder.join(OUTPUT_FILE);
+        let kept = self.folder.join(COMMAND_OUTPUT_FILE);
         std::fs::rename(place.join("check-1.txt"), &kept).map_err(trouble)?;
         let _ = std::fs::remove_dir(&place);
         let bytes = crate::store::read_bounded(&kept, 1 << 30).map_err(trouble)?;

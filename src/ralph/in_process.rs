@@ -16,12 +16,12 @@ use swarm_state::ledger::Iteration;
 use swarm_state::model::{Exit, Run};
 use tokio::time::Instant;
 
-use super::agent::{Agent, AgentContext, AgentState, CONTRACT_FILE};
+use super::agent::{Agent, AgentContext, AgentState};
 use super::config::RalphConfig;
 use super::result::{CheckResult, LoopIteration, RalphLoopResult};
 use super::runtime::block_on;
 use crate::error::{Error, Result};
-use crate::loops::{Finished, LoopRun};
+use crate::loops::{CONTRACT_FILE, Finished, LoopRun};
 use crate::store::{read_bounded, write_unsynced};
 
 const MAX_SPEC_BYTES: u64 = 16 << 20;

@@ -24,7 +24,7 @@ use crate::shell::join;
 const FILE: &str = ".worktreeinclude";
 
 /// The most bytes that are sent.
-const MAX_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_SENT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Replaces the files for a branch. Its arguments are the repository and the branch.
 const UNPACK: &str = r#"set -e
@@ -61,8 +61,8 @@ pub(crate) async fn send(
             files.push(path);
         }
     }
-    if bytes > MAX_BYTES {
-        let limit = MAX_BYTES / 1024 / 1024;
+    if bytes > MAX_SENT_BYTES {
+        let limit = MAX_SENT_BYTES / 1024 / 1024;
         let message =
             format!("the files that {FILE} names have {} MiB, at most {limit}", bytes / 1024 / 1024);
         return Err(Error::invalid(message).hint(format!("name fewer files in {}", top.join(FILE).display())));

@@ -22,13 +22,13 @@ use crate::error::{Error, Result};
 use crate::paths::own_program;
 
 /// How long an ssh that has closed its output may take to exit.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+const SSH_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How often a command starts whose shared connection ends before its answer.
-pub(crate) const MAX_ATTEMPTS: u32 = 3;
+pub(crate) const MAX_SSH_ATTEMPTS: u32 = 3;
 
 /// The delay before the next ssh. One that ends removes its socket a moment later.
-pub(crate) const RETRY_DELAY: Duration = Duration::from_millis(200);
+pub(crate) const SSH_RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// The most bytes of messages that are kept.
 const MAX_STDERR_BYTES: usize = 16 * 1024;
@@ -129,7 +129,7 @@ impl RemoteFault {
 impl SshProcess {
     /// Why the process has closed its output; `None` when its command ended without an error.
     pub(crate) async fn fault(&mut self, host: &RemoteHost) -> Option<RemoteFault> {
-        let code = match timeout(EXIT_TIMEOUT, self.child.wait()).await {
+        let code = match timeout(SSH_EXIT_TIMEOUT, self.child.wait()).await {
             Ok(Ok(status)) if status.success() => return None,
             Ok(status) => status.ok().and_then(|status| status.code()),
             Err(_) => {
@@ -137,7 +137,7 @@ impl SshProcess {
                 return Some(RemoteFault::Stuck(host.silent("the connection is stuck")));
             }
         };
-        let _ = timeout(EXIT_TIMEOUT, &mut self.collected).await;
+        let _ = timeout(SSH_EXIT_TIMEOUT, &mut self.collected).await;
         let text = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&text);
         let error = host.error(ssh_fault(code, &text));
@@ -170,7 +170,7 @@ pub(crate) async fn turn_to_connect(place: &Place, host: &RemoteHost) -> Option<
             Err((same, Errno::EWOULDBLOCK)) if Instant::now() < deadline => file = same,
             Err(_) => return None,
         }
-        sleep(RETRY_DELAY / 4).await;
+        sleep(SSH_RETRY_DELAY / 4).await;
     }
 }
 
@@ -181,7 +181,7 @@ pub(crate) async fn drop_shared(place: &Place, host: &RemoteHost) {
     let Ok(ssh) = options(place, destination, &["-O", "stop"]) else { return };
     let mut ssh = Command::from(ssh);
     ssh.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    let _ = timeout(EXIT_TIMEOUT, ssh.status()).await;
+    let _ = timeout(SSH_EXIT_TIMEOUT, ssh.status()).await;
 }
 
 /// How long a short command may take, the connection included.
@@ -192,10 +192,10 @@ pub(crate) async fn output(place: &Place, host: &RemoteHost, command: &str) -> R
     let mut attempts = 1;
     loop {
         match run_once(place, host, command, vec![], OUTPUT_TIMEOUT).await {
-            Err(RemoteFault::LostShare(_)) if attempts < MAX_ATTEMPTS => attempts += 1,
+            Err(RemoteFault::LostShare(_)) if attempts < MAX_SSH_ATTEMPTS => attempts += 1,
             outcome => return outcome.map_err(RemoteFault::into_error),
         }
-        sleep(RETRY_DELAY).await;
+        sleep(SSH_RETRY_DELAY).await;
     }
 }
 

@@ -57,13 +57,13 @@ const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// Opens the files for bubblewrap, ignores the signals for the agent, and becomes bubblewrap. `$1` is the number of
 /// files; file N has the descriptor 9 - N + 1.
-const SCRIPT: &str = "trap '' HUP INT QUIT TERM TSTP; n=$1; shift; \
+const BWRAP_SCRIPT: &str = "trap '' HUP INT QUIT TERM TSTP; n=$1; shift; \
     if [ $n -ge 1 ]; then exec 9<\"$1\" || exit 126; shift; fi; \
     if [ $n -ge 2 ]; then exec 8<\"$1\" || exit 126; shift; fi; \
     if [ $n -ge 3 ]; then exec 7<\"$1\" || exit 126; shift; fi; \
     exec \"$@\"";
 
-/// The descriptors for files, in the order of [`SCRIPT`].
+/// The descriptors for files, in the order of [`BWRAP_SCRIPT`].
 const DESCRIPTORS: [&str; 3] = ["9", "8", "7"];
 
 /// Runs a sandbox once and returns the path of bubblewrap. Fails with [`ErrorCode::Sandbox`], bubblewrap's message, and
@@ -168,7 +168,7 @@ pub(super) fn argv(
         files.push(text(copied)?);
     }
     words.extend(["--chdir".into(), text(command.cwd)?]);
-    let mut argv: Vec<String> = ["/bin/sh", "-c", SCRIPT, "swarm-sandbox"].map(str::to_owned).to_vec();
+    let mut argv: Vec<String> = ["/bin/sh", "-c", BWRAP_SCRIPT, "swarm-sandbox"].map(str::to_owned).to_vec();
     argv.push(files.len().to_string());
     argv.extend(files.into_iter().chain(words));
     prove(&argv)?;

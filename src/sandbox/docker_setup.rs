@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use swarm_state::docker::{
-    self, INNER_PROGRAM, PUT_SCRIPT, STATE_DIR, SetupState, Workspace, is_static_linux_program,
+    self, DOCKER_STATE_DIR, INNER_PROGRAM, PUT_SCRIPT, SetupState, Workspace, is_static_linux_program,
 };
 
 use super::docker::{CALL_TIMEOUT, DockerSandbox, LIST_TIMEOUT, SandboxRecord};
@@ -54,7 +54,7 @@ impl DockerSandbox {
     /// since the last run. Blocks, for minutes if the template has to be downloaded. Fails with
     /// [`ErrorCode::Sandbox`] and docker's message.
     pub(crate) fn open(&self, setup: &DockerSetup) -> Result<()> {
-        let state_dir = setup.home.join(STATE_DIR);
+        let state_dir = setup.home.join(DOCKER_STATE_DIR);
         let mut workspaces = vec![Workspace::writable(&self.project)];
         if !setup.links.is_empty() {
             prepare_state(&state_dir, &setup.links)?;

@@ -13,8 +13,8 @@ use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use swarm_state::promise::Promise;
 use swarm_state::session::{
     After, Book, Ceiling, DO_IT_FILE, Decision, DoItOptions, LogLine, MIN_TOOL_CALLS, Owner, PromiseFound,
-    RALPH_COMPLETE, STATE_DIR, SessionFile, SessionId, SessionKind, SessionLoop, SessionStatus, StopOutcome,
-    Words, cancel, resume,
+    RALPH_COMPLETE, SESSION_STATE_DIR, SessionFile, SessionId, SessionKind, SessionLoop, SessionStatus,
+    StopOutcome, Words, cancel, resume,
 };
 
 use super::git::{exclude, tree_of};
@@ -53,7 +53,7 @@ pub struct StartedLoop {
 pub fn start(sessions: &SessionStore, request: &StartRequest) -> Result<StartedLoop> {
     let dir = request.dir.canonicalize().map_err(|e| failed("use", &request.dir, e))?;
     let root = if request.kind == SessionKind::DoIt { project::root_of(&dir) } else { dir.clone() };
-    let path = root.join(STATE_DIR).join(request.kind.file_name(&request.session));
+    let path = root.join(SESSION_STATE_DIR).join(request.kind.file_name(&request.session));
     let _lock = sessions.lock(&path, COMMAND_LOCK_TIMEOUT).map_err(not_locked)?;
     let now = Utc::now().trunc_subsecs(3);
     if let Some(found) = existing_loop(sessions, request, &dir, &path) {

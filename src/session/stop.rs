@@ -32,7 +32,7 @@ const TRANSCRIPT_POLL_INTERVAL: Duration = Duration::from_millis(40);
 const TREE_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// How long the transcript and the fingerprint may take together.
-const STOP_TIMEOUT: Duration = Duration::from_millis(2150);
+const STOP_READ_TIMEOUT: Duration = Duration::from_millis(2150);
 
 /// The part of the hook's time that is reserved for the steps after the transcript.
 const RESERVE_AFTER_TRANSCRIPT: Duration = Duration::from_millis(300);
@@ -154,7 +154,7 @@ impl StopRequest<'_> {
         let limit =
             if state.kind == SessionKind::DoIt { book.do_it.no_diff_limit } else { state.no_diff_limit };
         let tree = (limit > 0).then(|| {
-            let left = STOP_TIMEOUT.saturating_sub(start.elapsed()).min(TREE_TIMEOUT);
+            let left = STOP_READ_TIMEOUT.saturating_sub(start.elapsed()).min(TREE_TIMEOUT);
             tree_of(&found.project(), &sessions.scratch(session), left)
         });
         Stop {

@@ -14,23 +14,23 @@ use std::time::{Duration, Instant};
 use fs2::FileExt;
 use md5::{Digest, Md5};
 use swarm_state::session::{
-    After, Book, DO_IT_FILE, FileError, LogLine, STATE_DIR, SessionFile, SessionId, SessionKind,
+    After, Book, DO_IT_FILE, FileError, LogLine, SESSION_STATE_DIR, SessionFile, SessionId, SessionKind,
 };
 
 use crate::paths::{Paths, private_dir};
 use crate::store::{read_bounded, write_atomic, write_unsynced};
 
 /// The maximum size of a state file or book. A larger file is ignored.
-const MAX_STATE_BYTES: u64 = 16 << 20;
+const MAX_SESSION_FILE_BYTES: u64 = 16 << 20;
 
 /// The size at which a log is rotated to `log.jsonl.1`.
-const MAX_LOG_BYTES: u64 = 4 << 20;
+const MAX_SESSION_LOG_BYTES: u64 = 4 << 20;
 
 /// How long a command waits for the lock. A Stop hook that holds it may be waiting for a transcript.
 pub const COMMAND_LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The delay between two attempts to lock.
-const LOCK_RETRY_DELAY: Duration = Duration::from_millis(5);
+const SESSION_LOCK_RETRY_DELAY: Duration = Duration::from_millis(5);
 
 /// The files of all session loops of one SWARM_DIR.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ impl LocatedLoop {
     }
 
     fn read(path: PathBuf) -> Option<Self> {
-        let bytes = read_bounded(&path, MAX_STATE_BYTES).ok()?;
+        let bytes = read_bounded(&path, MAX_SESSION_FILE_BYTES).ok()?;
         Some(Self { file: SessionFile::parse(&bytes), path })
     }
 
@@ -88,7 +88,7 @@ impl SessionStore {
 
     /// Reads the book of a session.
     pub fn book(&self, session: &SessionId) -> Book {
-        let bytes = read_bounded(&self.dir(session).join("loop.json"), MAX_STATE_BYTES);
+        let bytes = read_bounded(&self.dir(session).join("loop.json"), MAX_SESSION_FILE_BYTES);
         bytes.map(|bytes| Book::parse(&bytes)).unwrap_or_default()
     }
 
@@ -117,7 +117,7 @@ impl SessionStore {
     fn log_in(dir: &Path, line: &LogLine) -> io::Result<()> {
         private_dir(dir).map_err(io::Error::other)?;
         let path = dir.join("log.jsonl");
-        if fs::metadata(&path).is_ok_and(|found| found.len() > MAX_LOG_BYTES) {
+        if fs::metadata(&path).is_ok_and(|found| found.len() > MAX_SESSION_LOG_BYTES) {
             fs::rename(&path, dir.join("log.jsonl.1"))?;
         }
         let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?;
@@ -137,7 +137,7 @@ impl SessionStore {
 
     /// Reads the lines of a session's log, oldest first. Incomplete lines are skipped.
     pub fn log_lines(&self, session: &SessionId) -> Vec<LogLine> {
-        let bytes = read_bounded(&self.log_path(session), 2 * MAX_LOG_BYTES).unwrap_or_default();
+        let bytes = read_bounded(&self.log_path(session), 2 * MAX_SESSION_LOG_BYTES).unwrap_or_default();
         String::from_utf8_lossy(&bytes).lines().filter_map(LogLine::parse).collect()
     }
 
@@ -174,8 +174,8 @@ impl SessionStore {
             near.flat_map(|dir| dir.ancestors().map(Path::to_owned).collect::<Vec<_>>()).collect();
         dirs.dedup();
         let named = |dir: &PathBuf| {
-            let own = dir.join(STATE_DIR).join(SessionKind::Ralph.file_name(session));
-            let shared = dir.join(STATE_DIR).join(DO_IT_FILE);
+            let own = dir.join(SESSION_STATE_DIR).join(SessionKind::Ralph.file_name(session));
+            let shared = dir.join(SESSION_STATE_DIR).join(DO_IT_FILE);
             [own, shared].into_iter().filter_map(LocatedLoop::read).find(|found| is_of(found, session))
         };
         dirs.iter().find_map(named).or_else(|| {
@@ -190,7 +190,7 @@ impl SessionStore {
         let Ok(dir) = dir.canonicalize() else { return vec![] };
         let mut found = vec![];
         for dir in dir.ancestors() {
-            let mut names: Vec<PathBuf> = fs::read_dir(dir.join(STATE_DIR))
+            let mut names: Vec<PathBuf> = fs::read_dir(dir.join(SESSION_STATE_DIR))
                 .into_iter()
                 .flatten()
                 .flatten()
@@ -205,7 +205,7 @@ impl SessionStore {
 
     /// Reads the branch of a project's last do-it loop.
     pub(super) fn last_branch(&self, project: &Path) -> Option<String> {
-        let bytes = read_bounded(&self.branch_file(project), MAX_STATE_BYTES).ok()?;
+        let bytes = read_bounded(&self.branch_file(project), MAX_SESSION_FILE_BYTES).ok()?;
         String::from_utf8(bytes).ok().filter(|branch| !branch.is_empty())
     }
 
@@ -238,7 +238,7 @@ impl SessionStore {
             if start.elapsed() >= timeout {
                 return Err(error);
             }
-            sleep(LOCK_RETRY_DELAY);
+            sleep(SESSION_LOCK_RETRY_DELAY);
         }
         Ok(Lock(file))
     }

@@ -1,6 +1,6 @@
 //! `[agents.NAME]`: changes to the built-in profiles, and new ones.
 //!
-//! A change replaces one field of a profile; [`KEYS`] lists the allowed keys. Changes apply to the profile's serde
+//! A change replaces one field of a profile; [`AGENT_KEYS`] lists the allowed keys. Changes apply to the profile's serde
 //! form, so that a new field of [`Profile`] costs one line here.
 
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub(super) enum KeyKind {
 }
 
 /// Every key of `[agents.NAME]`, the field of [`Profile`] that it sets, and its type.
-pub(super) const KEYS: [(&str, &str, KeyKind); 41] = [
+pub(super) const AGENT_KEYS: [(&str, &str, KeyKind); 41] = [
     ("commands", "commands", KeyKind::Texts),
     ("one_shot", "one_shot", KeyKind::Texts),
     ("bare_one_shot", "bare_one_shot", KeyKind::Flag),
@@ -121,8 +121,8 @@ pub(super) fn built_in() -> Vec<Profile> {
 
 /// One key of an agent: the field that it sets, and the new value.
 pub(super) fn read(entry: &SettingEntry<'_>) -> Result<(&'static str, Value), Fault> {
-    let Some((_, field, kind)) = KEYS.iter().find(|(key, _, _)| *key == entry.key) else {
-        return Err(entry.unknown(&KEYS.map(|(key, _, _)| key)));
+    let Some((_, field, kind)) = AGENT_KEYS.iter().find(|(key, _, _)| *key == entry.key) else {
+        return Err(entry.unknown(&AGENT_KEYS.map(|(key, _, _)| key)));
     };
     let value = match kind {
         KeyKind::Texts => entry.texts()?.into(),

@@ -15,7 +15,7 @@ pub struct GuardSettings {
     pub off: Option<bool>,
 }
 
-pub(super) const KEYS: &[Key<GuardSettings>] = &[
+pub(super) const GUARD_KEYS: &[Key<GuardSettings>] = &[
     ("allow", "[]", |to, entry| set(&mut to.allow, entry.patterns())),
     ("off", "false", |to, entry| set(&mut to.off, entry.flag())),
 ];

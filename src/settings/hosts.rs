@@ -8,7 +8,7 @@ use swarm_state::host::{ANY, HostName, HostSpec, LOCAL, is_destination};
 use super::read::{Fault, SettingEntry};
 
 /// Every key of `[hosts.NAME]`.
-pub(super) const KEYS: [&str; 3] = ["args", "slurm", "ssh"];
+pub(super) const HOST_KEYS: [&str; 3] = ["args", "slurm", "ssh"];
 
 /// Reads one section. Without a key, ssh gets the name.
 pub(super) fn read(
@@ -41,7 +41,7 @@ pub(super) fn read(
             args = Some(words);
             Ok(())
         }
-        _ => Err(entry.unknown(&KEYS)),
+        _ => Err(entry.unknown(&HOST_KEYS)),
     })?;
     if args.is_some() && !is_slurm {
         return Err(section.fault("has args without slurm = true"));

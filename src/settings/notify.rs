@@ -44,7 +44,7 @@ impl NotifySettings {
     }
 }
 
-pub(super) const KEYS: &[Key<NotifySettings>] = &[
+pub(super) const NOTIFY_KEYS: &[Key<NotifySettings>] = &[
     ("classes", "[\"needs_you\", \"ended\", \"fleet\"]", |to, entry| set(&mut to.classes, classes(entry))),
     ("delay", "\"20s\"", |to, entry| set(&mut to.delay, entry.duration_or_zero())),
     ("command", "", |to, entry| set(&mut to.command, entry.command())),

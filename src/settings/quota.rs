@@ -15,11 +15,11 @@ pub struct QuotaSettings {
 }
 
 /// The keys of `[quota.AGENT]`.
-const KEYS: [&str; 1] = ["park_at"];
+const QUOTA_KEYS: [&str; 1] = ["park_at"];
 
 /// Every key of all sections, without a default.
 pub(super) fn all_keys() -> Vec<(String, Option<toml::Value>)> {
-    let of = |agent: QuotaAgent| KEYS.map(|key| (format!("quota.{}.{key}", agent.word()), None));
+    let of = |agent: QuotaAgent| QUOTA_KEYS.map(|key| (format!("quota.{}.{key}", agent.word()), None));
     QuotaAgent::ALL.into_iter().flat_map(of).collect()
 }
 
@@ -35,6 +35,6 @@ pub(super) fn read(to: &mut QuotaSettings, section: &SettingEntry<'_>) -> Result
             to.park_at.insert(agent, entry.percent()?);
             Ok(())
         }
-        _ => Err(entry.unknown(&KEYS)),
+        _ => Err(entry.unknown(&QUOTA_KEYS)),
     })
 }

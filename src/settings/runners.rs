@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 type RunnerKey = (&'static str, fn(&mut Runner, &SettingEntry<'_>) -> Result<(), Fault>);
 
 /// Every key of `[runners.NAME]`.
-pub(super) const KEYS: [RunnerKey; 9] = [
+pub(super) const RUNNER_KEYS: [RunnerKey; 9] = [
     ("commands", |row, entry| set(&mut row.commands, commands(entry))),
     ("config", |row, entry| {
         let texts = entry.texts()?;
@@ -47,9 +47,9 @@ pub(super) fn read(rows: &mut Vec<Runner>, section: &SettingEntry<'_>) -> Result
         rows.push(runners::table().into_iter().find(|row| row.name == name).unwrap_or_else(new));
         rows.len() - 1
     });
-    section.each(|entry| match KEYS.iter().find(|(key, _)| *key == entry.key) {
+    section.each(|entry| match RUNNER_KEYS.iter().find(|(key, _)| *key == entry.key) {
         Some((_, read)) => read(&mut rows[at], entry),
-        None => Err(entry.unknown(&KEYS.map(|(key, _)| key))),
+        None => Err(entry.unknown(&RUNNER_KEYS.map(|(key, _)| key))),
     })
 }
 

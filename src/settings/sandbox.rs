@@ -25,7 +25,7 @@ pub struct SandboxDefaults {
     pub hidden: Option<Vec<PathBuf>>,
 }
 
-pub(super) const KEYS: &[Key<SandboxDefaults>] = &[
+pub(super) const SANDBOX_KEYS: &[Key<SandboxDefaults>] = &[
     ("kind", "", |to, entry| set(&mut to.kind, kind(entry))),
     ("net", "\"on\"", |to, entry| set(&mut to.net, net(entry))),
     ("hosts", "[]", |to, entry| set(&mut to.hosts, hosts(entry))),

@@ -610,7 +610,8 @@ fn the_table_of_keys_covers_the_profile() {
     };
     let profile = serde_json::to_value(profile).unwrap();
     let mut fields: Vec<&str> = profile.as_object().unwrap().keys().map(String::as_str).collect();
-    let mut reached: Vec<&str> = agents::KEYS.iter().map(|(_, field, _)| *field).chain(["name"]).collect();
+    let mut reached: Vec<&str> =
+        agents::AGENT_KEYS.iter().map(|(_, field, _)| *field).chain(["name"]).collect();
     fields.sort_unstable();
     reached.sort_unstable();
     reached.dedup();

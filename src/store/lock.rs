@@ -20,7 +20,7 @@ use crate::paths::{Paths, private_dir};
 const LOCK_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// How long a daemon in a shared directory waits before it checks that no other host's daemon has written the file too.
-const SETTLE_DELAY: Duration = Duration::from_secs(1);
+const OWNER_CHECK_DELAY: Duration = Duration::from_secs(1);
 
 /// The daemon holds it as long as it runs, and the kernel releases it. The file names the daemon and its machine. No
 /// process is ended because of it.
@@ -60,7 +60,7 @@ impl DaemonLock {
         let own = owner::this_process();
         lock.write(&own.format()).map_err(|e| failed("write", &lock.path, e))?;
         if facts.shared {
-            thread::sleep(SETTLE_DELAY);
+            thread::sleep(OWNER_CHECK_DELAY);
         }
         // Meanwhile the file may have been replaced, or written by a daemon of another host.
         if lock.is_current() {

@@ -1,6 +1,6 @@
 //! Logs: a worker's output, run by run, and a loop's `iterations.log`.
 //!
-//! A worker's log is bounded: at [`MAX_LOG_BYTES`] it becomes `NAME.log.1` and replaces the earlier one, so a worker
+//! A worker's log is bounded: at [`MAX_WORKER_LOG_BYTES`] it becomes `NAME.log.1` and replaces the earlier one, so a worker
 //! takes at most twice that. Reads start at the end and use no more memory than the caller allows.
 
 use std::fs::{self, File, OpenOptions};
@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::paths::private_dir;
 
 /// The size at which a worker's log is rotated. The two files together take twice that.
-pub const MAX_LOG_BYTES: u64 = 8 << 20;
+pub const MAX_WORKER_LOG_BYTES: u64 = 8 << 20;
 
 /// The end of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Store {
         self.check_owner()?;
         let path = self.paths.worker_log(name);
         let text = text.strip_suffix('\n').unwrap_or(text);
-        let (kept, left_out) = last_bytes(text, MAX_LOG_BYTES as usize / 2);
+        let (kept, left_out) = last_bytes(text, MAX_WORKER_LOG_BYTES as usize / 2);
         let mut block = header.replace(['\n', '\r'], " ");
         if left_out > 0 {
             block.push_str(&format!(" [the first {left_out} bytes omitted]"));
@@ -64,7 +64,7 @@ impl Store {
             block.push('\n');
         }
         let size = fs::metadata(&path).map_or(0, |found| found.len());
-        if size > 0 && size + block.len() as u64 > MAX_LOG_BYTES {
+        if size > 0 && size + block.len() as u64 > MAX_WORKER_LOG_BYTES {
             fs::rename(&path, rotated(&path)).map_err(|e| failed("rotate", &path, e))?;
         }
         append(&path, block.as_bytes()).map_err(|e| failed("write", &path, e))

@@ -7,7 +7,7 @@ use swarm_state::spec::WorktreeSpec;
 use swarm_state::tasks::parallel::{ChildState, child_names};
 use swarm_state::tasks::{ReviewStatus, TaskList};
 
-use super::{Coordinator, MAX_LIST_BYTES};
+use super::{Coordinator, MAX_COORDINATOR_LIST_BYTES};
 use crate::client::connect::{QUICK_TIMEOUT, SLOW_TIMEOUT};
 use crate::client::spawn_params::{own_env, request_name};
 use crate::error::{Error, ErrorCode, Result, sentence};
@@ -104,7 +104,7 @@ impl Coordinator {
     /// The list in the worktree of a story; `None` if it cannot be read.
     pub(super) fn list_of(&self, view: &WorkerView) -> Option<TaskList> {
         let path = view.worktree.as_ref()?.path.join(self.gate.file());
-        TaskList::parse(&String::from_utf8(read_bounded(&path, MAX_LIST_BYTES).ok()?).ok()?).ok()
+        TaskList::parse(&String::from_utf8(read_bounded(&path, MAX_COORDINATOR_LIST_BYTES).ok()?).ok()?).ok()
     }
 
     /// Starts the worker of a story, in its old worktree if it has one.

@@ -22,13 +22,11 @@ use crate::error::{Error, Result};
 use crate::out::Failure;
 use crate::protocol::WorkerView;
 use crate::sandbox::{WorkerSandbox, named_files};
+use crate::task_files::PROGRESS_FILE;
 use crate::{files, git, paths};
 
 /// How often a story is sent back before it fails.
 const MAX_SENT_BACK: usize = 3;
-
-/// The log of the iterations, next to the list.
-const PROGRESS_FILE: &str = "progress.txt";
 
 /// The directory for the output of the checks, in the worktree's own git directory.
 const CHECKS_DIR: &str = "swarm-checks";

@@ -7,9 +7,9 @@ use tokio::sync::{mpsc, oneshot};
 /// The result of a command: its output, or tmux's error text.
 pub(super) type ControlReply = Result<Vec<u8>, String>;
 
-/// The delay after the first failed connection. It doubles up to [`MAX_RETRY_DELAY`].
+/// The delay after the first failed connection. It doubles up to [`MAX_TMUX_RETRY_DELAY`].
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
+const MAX_TMUX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// The connection, or the time of the next try.
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ impl Drop for Control {
 impl Control {
     /// Records a failed connection and when to try again.
     pub(super) fn fail(&mut self) {
-        let wait = FIRST_RETRY_DELAY.saturating_mul(1 << self.failures.min(10)).min(MAX_RETRY_DELAY);
+        let wait = FIRST_RETRY_DELAY.saturating_mul(1 << self.failures.min(10)).min(MAX_TMUX_RETRY_DELAY);
         self.failures = self.failures.saturating_add(1);
         self.not_before = Some(Instant::now() + wait);
     }
@@ -86,6 +86,6 @@ mod tests {
         for _ in 0..100 {
             control.fail();
         }
-        assert!(control.not_before.unwrap() <= Instant::now() + MAX_RETRY_DELAY);
+        assert!(control.not_before.unwrap() <= Instant::now() + MAX_TMUX_RETRY_DELAY);
     }
 }

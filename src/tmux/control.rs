@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::connection::{BrokenConnection, Captures, ControlReply, ControlRequest, Link};
 use super::handle::{Inner, unique};
 use super::parser::{Block, Event, Parser};
-use super::plain::COMMAND_TIMEOUT;
+use super::plain::TMUX_COMMAND_TIMEOUT;
 use super::quote;
 use super::version::Version;
 use crate::error::{Error, Result};
@@ -56,7 +56,7 @@ impl Inner {
         let (answer, answered) = oneshot::channel();
         // A connection that has ended drops the request and its reply channel.
         let _ = link.requests.send(ControlRequest { lines, replies, answer });
-        let broken = match tokio::time::timeout(COMMAND_TIMEOUT, answered).await {
+        let broken = match tokio::time::timeout(TMUX_COMMAND_TIMEOUT, answered).await {
             Ok(Ok(replies)) => {
                 if let Ok(mut control) = self.control.try_lock() {
                     control.failures = 0;
@@ -104,7 +104,7 @@ impl Inner {
         lines.extend(quote::line(&["delete-buffer", "-b", &buffer]));
         let (answer, answered) = oneshot::channel();
         let first = link.requests.send(ControlRequest { lines, replies: 4, answer });
-        match (first, tokio::time::timeout(COMMAND_TIMEOUT, answered).await) {
+        match (first, tokio::time::timeout(TMUX_COMMAND_TIMEOUT, answered).await) {
             (Ok(()), Ok(Ok(replies))) => {
                 link.captures = captures(&replies);
                 Ok(link)

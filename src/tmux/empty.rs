@@ -28,7 +28,7 @@ const EMPTY_POLLS: u32 = 4;
 pub(super) const EMPTY_CHECK_TIME: Duration = EMPTY_POLL_INTERVAL.saturating_mul(EMPTY_POLLS + 2);
 
 /// How long a server may take to exit after its last client is gone, or after SIGKILL.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+const TMUX_EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Inner {
     /// Resolves when the server is known to have no pane; never if it has one or cannot be examined.
@@ -47,7 +47,7 @@ impl Inner {
         let Some(pid) = listener else { return Err(self.silent()) };
         // The server waits for its clients, and clients of dead daemons are ours to end.
         self.end_stuck_clients();
-        if tokio::time::timeout(EXIT_TIMEOUT, procs::wait_gone(pid)).await.is_ok() {
+        if tokio::time::timeout(TMUX_EXIT_TIMEOUT, procs::wait_gone(pid)).await.is_ok() {
             return Ok(());
         }
         let Some(started) = procs::start_time(pid) else { return Err(self.silent()) };
@@ -57,7 +57,7 @@ impl Inner {
         let socket = self.socket_path().display();
         tracing::warn!(pid, %socket, "killing a tmux server that has no panes and does not respond");
         procs::signal_same(pid, started, Signal::SIGKILL);
-        tokio::time::timeout(EXIT_TIMEOUT, procs::wait_gone(pid)).await.map_err(|_| self.silent())
+        tokio::time::timeout(TMUX_EXIT_TIMEOUT, procs::wait_gone(pid)).await.map_err(|_| self.silent())
     }
 }
 

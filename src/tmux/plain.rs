@@ -18,7 +18,7 @@ use crate::descriptors;
 use crate::error::{Error, ErrorCode, Result};
 
 /// How long a command may take before tmux counts as not responding.
-pub(super) const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const TMUX_COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The variables that our tmux servers and clients receive. All others stay out of the panes.
 const KEPT_VARIABLES: [&str; 8] = ["PATH", "HOME", "TERM", "LANG", "SHELL", "USER", "LOGNAME", "TMUX_TMPDIR"];
@@ -74,7 +74,7 @@ impl Inner {
     }
 
     /// Runs the commands in one process, in order. tmux stops at the first that fails. Fails when tmux is not installed
-    /// or does not end within [`COMMAND_TIMEOUT`]. A refusal by tmux is an [`Output`].
+    /// or does not end within [`TMUX_COMMAND_TIMEOUT`]. A refusal by tmux is an [`Output`].
     pub(super) async fn run(&self, commands: &[Words]) -> Result<Output> {
         self.run_with(commands, None).await
     }
@@ -107,7 +107,7 @@ pub(super) async fn output(mut command: Command, stdin: Option<&[u8]>) -> Result
         }
     };
     let both = async { tokio::join!(feed, child.wait_with_output()).1 };
-    match tokio::time::timeout(COMMAND_TIMEOUT, both).await {
+    match tokio::time::timeout(TMUX_COMMAND_TIMEOUT, both).await {
         Ok(Ok(done)) => Ok(Output {
             ok: done.status.success(),
             stdout: done.stdout,
@@ -116,7 +116,7 @@ pub(super) async fn output(mut command: Command, stdin: Option<&[u8]>) -> Result
         Ok(Err(cause)) => Err(Error::system("cannot wait for tmux", cause)),
         Err(_) => Err(Error::new(
             ErrorCode::Timeout,
-            format!("tmux did not respond within {} seconds", COMMAND_TIMEOUT.as_secs()),
+            format!("tmux did not respond within {} seconds", TMUX_COMMAND_TIMEOUT.as_secs()),
         )),
     }
 }

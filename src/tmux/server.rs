@@ -22,7 +22,7 @@ use super::types::{Health, Socket};
 use super::version::Version;
 use super::{config, quote};
 use crate::error::{Error, ErrorCode, Result};
-use crate::paths::SOCKET_PATH_MAX;
+use crate::paths::MAX_SOCKET_PATH_BYTES;
 use crate::procs;
 
 /// How long a server usually takes at most to exit on request.
@@ -122,7 +122,7 @@ impl Tmux {
                 inner.end_stuck_clients();
             }
             let gone = procs::wait_gone(seen.pid);
-            tokio::time::timeout(plain::COMMAND_TIMEOUT, gone).await.map_err(|_| inner.silent())?;
+            tokio::time::timeout(plain::TMUX_COMMAND_TIMEOUT, gone).await.map_err(|_| inner.silent())?;
         }
         Ok(())
     }
@@ -243,9 +243,9 @@ impl Inner {
     fn check_socket(&self) -> Result<()> {
         let path = self.socket_path();
         let length = path.as_os_str().len();
-        if length > SOCKET_PATH_MAX {
+        if length > MAX_SOCKET_PATH_BYTES {
             let message =
-                format!("the tmux socket path has {length} bytes; the maximum is {SOCKET_PATH_MAX}");
+                format!("the tmux socket path has {length} bytes; the maximum is {MAX_SOCKET_PATH_BYTES}");
             return Err(Error::invalid(message).hint("choose a shorter SWARM_DIR or --tmux-socket"));
         }
         // tmux deletes any file at the path of its socket.

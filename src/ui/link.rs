@@ -30,7 +30,7 @@ use crate::remote::Place;
 const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How long the daemon may take for an answer from memory before it counts as hanging.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
+const UI_ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The delay between notices and the request of their workers, in which more notices may arrive.
 const COLLECT_DELAY: Duration = Duration::from_millis(80);
@@ -114,7 +114,7 @@ async fn connection(paths: &Paths) -> Result<Client> {
 
 async fn follow(paths: &Paths, mut notices: Client, events: &UnboundedSender<UiEvent>) -> Result<Infallible> {
     let call = Call::Subscribe(SubscribeParams::default());
-    let snapshot: Snapshot = notices.call(&call, ANSWER_TIMEOUT).await?;
+    let snapshot: Snapshot = notices.call(&call, UI_ANSWER_TIMEOUT).await?;
     let mut calls = connection(paths).await?;
     let closed = || Error::new(ErrorCode::Internal, "the interface has ended");
     let send = |event| events.send(event).map_err(|_| closed());
@@ -137,13 +137,13 @@ async fn follow(paths: &Paths, mut notices: Client, events: &UnboundedSender<UiE
             _ = refresh.tick() => changed.clear(),
         }
         if changed.is_empty() || changed.len() > MAX_SINGLE_REQUESTS {
-            let listing: Listing = calls.call(&Call::Ls(Empty {}), ANSWER_TIMEOUT).await?;
+            let listing: Listing = calls.call(&Call::Ls(Empty {}), UI_ANSWER_TIMEOUT).await?;
             changed.clear();
             send(UiEvent::Workers(listing.workers))?;
         }
         for name in std::mem::take(&mut changed) {
             let call = Call::Status(Named { name: name.clone() });
-            match calls.call::<WorkerView>(&call, ANSWER_TIMEOUT).await {
+            match calls.call::<WorkerView>(&call, UI_ANSWER_TIMEOUT).await {
                 Ok(worker) => send(UiEvent::Worker(Box::new(worker)))?,
                 Err(error) if error.code == ErrorCode::NotFound => send(UiEvent::Gone(name))?,
                 Err(error) => return Err(error),

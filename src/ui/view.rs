@@ -15,7 +15,7 @@ use super::layout::{areas, colored, of_group};
 use super::model::{LinkState, PromptKind, UiMode, UiModel};
 use super::press::hints;
 use super::{list, panel};
-use crate::cli::ui::KEYS;
+use crate::cli::ui::UI_KEYS;
 use crate::out::fit;
 
 pub(super) fn draw(model: &UiModel, frame: &mut Frame) {
@@ -95,9 +95,9 @@ fn header(model: &UiModel, width: usize) -> Line<'static> {
 
 fn help(area: Rect) -> Vec<Line<'static>> {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
-    let key_width = KEYS.iter().map(|(keys, _)| keys.width()).max().unwrap_or(0);
+    let key_width = UI_KEYS.iter().map(|(keys, _)| keys.width()).max().unwrap_or(0);
     let mut lines: Vec<String> =
-        KEYS.iter().map(|(keys, text)| fit(&format!("{keys:<key_width$}  {text}"), width)).collect();
+        UI_KEYS.iter().map(|(keys, text)| fit(&format!("{keys:<key_width$}  {text}"), width)).collect();
     if lines.len() > height && height > 0 {
         lines.truncate(height - 1);
         lines.push(fit("… the rest: man swarm-ui", width));

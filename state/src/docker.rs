@@ -17,7 +17,7 @@ use crate::words::words;
 const AGENT_HOME: &str = "/home/agent";
 
 /// The directory in the user's home directory that keeps the agent's login.
-pub const STATE_DIR: &str = ".dclaude_state";
+pub const DOCKER_STATE_DIR: &str = ".dclaude_state";
 
 /// The identity of commits if the user has none.
 pub const DEFAULT_IDENTITY: (&str, &str) = ("Ralph Loop", "ralph@localhost");

@@ -30,7 +30,7 @@ mod tests;
 pub(crate) const CHECK_TIMEOUT_SECONDS: u64 = 120;
 
 /// How many changed test files a note names.
-const MAX_NAMED_FILES: usize = 10;
+const MAX_NOTE_FILES: usize = 10;
 
 /// The remark on an iteration whose agent never started. Passing gates prove nothing then.
 pub fn not_started(why: &str) -> String {
@@ -112,11 +112,11 @@ impl Gates {
     /// Returns the gates if they are valid, or the first fault. The client, the daemon and the library all call this,
     /// so that none accepts what another refuses.
     pub fn validated(self) -> Result<Self, GatesError> {
-        const EXAMPLE: &str = "example: --check 'cargo test'";
+        const CHECK_EXAMPLE: &str = "example: --check 'cargo test'";
         let has = |fault: fn(&str) -> bool| self.checks.iter().any(|check| fault(check));
         GatesError::first([
-            (has(|check| check.trim().is_empty()), "a check cannot be empty", EXAMPLE),
-            (has(|check| check.contains('\0')), "a check cannot contain a NUL byte", EXAMPLE),
+            (has(|check| check.trim().is_empty()), "a check cannot be empty", CHECK_EXAMPLE),
+            (has(|check| check.contains('\0')), "a check cannot contain a NUL byte", CHECK_EXAMPLE),
             (
                 // Results are stored by command.
                 has_twice(self.checks.iter().map(|check| check.trim())),
@@ -261,7 +261,7 @@ impl Verdict {
     /// Findings that do not keep the loop from being complete: changed tests, and what could not be proven.
     pub fn notes(&self) -> Vec<String> {
         let tests = (!self.changed_tests.is_empty())
-            .then(|| format!("changed test files: {}", named(&self.changed_tests, MAX_NAMED_FILES)));
+            .then(|| format!("changed test files: {}", named(&self.changed_tests, MAX_NOTE_FILES)));
         let unproven = self.proofs.iter().filter(|proof| proof.outcome == ProofOutcome::Unproven);
         let complete = self.tasks.iter().filter(|tasks| tasks.is_complete());
         let undone = complete.flat_map(|tasks| tasks.undone.iter().cloned());

@@ -215,7 +215,7 @@ fn reason(state: &WorkerState) -> String {
 
 /// The kind of a dialog or question, whose text may be the agent's own.
 fn question(text: &str) -> &'static str {
-    const KINDS: [(&str, &str); 8] = [
+    const QUESTION_PHRASES: [(&str, &str); 8] = [
         ("prompt not delivered", "did not accept its prompt"),
         ("permission", "asks for permission"),
         ("trust", "asks whether it may trust the directory"),
@@ -226,7 +226,7 @@ fn question(text: &str) -> &'static str {
         ("asks", "asks a question"),
     ];
     let text = text.to_lowercase();
-    let known = KINDS.iter().find(|(word, _)| text.contains(word));
+    let known = QUESTION_PHRASES.iter().find(|(word, _)| text.contains(word));
     known.map_or("shows a dialog or asks a question", |(_, phrase)| phrase)
 }
 

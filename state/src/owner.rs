@@ -219,10 +219,10 @@ const NETWORK_MAGICS: [(u64, &str); 19] = [
 /// Whether a file system can be used by several hosts at once. `magic` is its number in statfs(2), `kind` its name in
 /// the list of mounts, if that is known. Of the file systems in user space, only those of local disks are local.
 pub fn is_network(magic: u64, kind: Option<&str>) -> bool {
-    const LOCAL: [&str; 2] = ["fuseblk", "fuse.portal"];
+    const LOCAL_FUSE_TYPES: [&str; 2] = ["fuseblk", "fuse.portal"];
     let kind = kind.unwrap_or_default();
     // The number of virtiofs is the one of other file systems in user space.
-    !LOCAL.contains(&kind) && NETWORK_MAGICS.iter().any(|(known, _)| *known == magic & 0xffff_ffff)
+    !LOCAL_FUSE_TYPES.contains(&kind) && NETWORK_MAGICS.iter().any(|(known, _)| *known == magic & 0xffff_ffff)
 }
 
 #[cfg(test)]

@@ -50,7 +50,9 @@ impl Promise {
     /// same.
     pub fn pattern(&self) -> String {
         let marker = regex::escape(&self.marker());
-        format!(r"(?m)^[{MARKS}]*(?:\d+[.)]\s*)?[{MARKS}]*{marker}[{MARKS}]*[.!]?[{MARKS}]*$")
+        format!(
+            r"(?m)^[{PROMISE_MARKS}]*(?:\d+[.)]\s*)?[{PROMISE_MARKS}]*{marker}[{PROMISE_MARKS}]*[.!]?[{PROMISE_MARKS}]*$"
+        )
     }
 
     /// Whether the marker is anywhere in a text: the rule of session loops.
@@ -73,7 +75,7 @@ impl Promise {
 
 /// The characters that may surround a promise, as a class of a pattern: spaces, the marks of lists, of bold text
 /// and of code spans, and the marks that a TUI puts around an agent's text.
-const MARKS: &str = r"\s●•⏺✦┃│>*_`+\-";
+const PROMISE_MARKS: &str = r"\s●•⏺✦┃│>*_`+\-";
 
 crate::words::serde_text!(Promise, String, Promise::new, Promise::token);
 

@@ -13,7 +13,7 @@ use crate::model::WorkerName;
 use crate::notice::named;
 
 /// How many changed files a refusal names.
-const MAX_NAMED_FILES: usize = 5;
+const MAX_REFUSAL_FILES: usize = 5;
 
 /// The data that a removal would lose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Refusal {
 
     /// Describes the work and files whose loss is refused.
     pub fn message(&self, worktree: &Path) -> String {
-        let work = named(&self.losses.work, MAX_NAMED_FILES);
+        let work = named(&self.losses.work, MAX_REFUSAL_FILES);
         let ignored = self.losses.ignored.data.summary();
         let held = match (self.needs_force(), self.needs_discard()) {
             (true, false) => format!("work that would be lost: {work}"),

@@ -12,10 +12,10 @@ use crate::proof::{Layer, Proof, ProofOutcome};
 const TEST_DIRS: [&str; 5] = ["test", "tests", "testdata", "__tests__", "__snapshots__"];
 
 /// Programs whose first argument is a script.
-const INTERPRETERS: [&str; 8] = ["sh", "bash", "python", "python3", "node", "perl", "ruby", "php"];
+const TEST_INTERPRETERS: [&str; 8] = ["sh", "bash", "python", "python3", "node", "perl", "ruby", "php"];
 
 /// How many changed test files a finding names.
-const MAX_NAMED_FILES: usize = 3;
+const MAX_FINDING_FILES: usize = 3;
 
 /// Whether a file belongs to tests by its path, relative to the worker's directory.
 pub fn is_test_file(path: &str) -> bool {
@@ -41,7 +41,9 @@ fn runs_tests(check: &str) -> bool {
         let program = words.next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
         let argument = words.find(|word| *word != "run").unwrap_or_default();
         let is_target = argument.split([':', '-', '_']).next() == Some("test");
-        program.contains("test") || is_target || INTERPRETERS.contains(&program) && argument.contains("test")
+        program.contains("test")
+            || is_target
+            || TEST_INTERPRETERS.contains(&program) && argument.contains("test")
     })
 }
 
@@ -53,7 +55,7 @@ pub fn judge(replay: &CheckResult, control: Option<&CheckResult>, changed: &[Str
     if has_failed(replay) {
         proof(ProofOutcome::Holds, "the changed tests fail with the old files")
     } else if control.is_some_and(has_failed) {
-        let files = named(changed, MAX_NAMED_FILES);
+        let files = named(changed, MAX_FINDING_FILES);
         proof(
             ProofOutcome::Fails,
             &format!(

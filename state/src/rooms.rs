@@ -75,15 +75,16 @@ impl RoomGates {
     /// Returns the first fault of the gates of a loop with these `checks`. `gated`: the loop has a check or a promise.
     pub(crate) fn validate(&self, checks: &[String], gated: bool) -> Result<(), GatesError> {
         const ADD_CHECK: &str = "add the condition for a complete loop: --check COMMAND";
-        const EXAMPLE: &str = "example: --final-check 'pytest hidden_tests' --setup 'npm ci' --fix 'src/**'";
+        const ROOMS_EXAMPLE: &str =
+            "example: --final-check 'pytest hidden_tests' --setup 'npm ci' --fix 'src/**'";
         for (option, texts) in
             [("--final-check", &self.final_checks), ("--setup", &self.setup), ("--fix", &self.fix)]
         {
             let (empty, nul) =
                 (format!("{option} cannot be empty"), format!("{option} cannot contain a NUL byte"));
             GatesError::first([
-                (texts.iter().any(|text| text.trim().is_empty()), &*empty, EXAMPLE),
-                (texts.iter().any(|text| text.contains('\0')), &*nul, EXAMPLE),
+                (texts.iter().any(|text| text.trim().is_empty()), &*empty, ROOMS_EXAMPLE),
+                (texts.iter().any(|text| text.contains('\0')), &*nul, ROOMS_EXAMPLE),
             ])?;
         }
         let is_known = |held_out: &String| checks.iter().any(|check| check.trim() == held_out.trim());

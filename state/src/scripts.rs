@@ -8,11 +8,11 @@
 use crate::words::{base_name, unique};
 
 /// Programs that run the file in their first argument.
-const INTERPRETERS: [&str; 12] =
+const SCRIPT_INTERPRETERS: [&str; 12] =
     ["sh", "bash", "dash", "zsh", "ksh", "python", "python3", "perl", "ruby", "node", "source", "."];
 
 /// The interpreters whose files are always check scripts.
-const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "source", "."];
+pub(crate) const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "source", "."];
 
 /// Parts of the path of a file that is plainly a check script.
 const CHECK_PARTS: [&str; 7] = ["check", "test", "spec", "verif", "valid", "lint", "assert"];
@@ -197,7 +197,7 @@ fn reads_its_text(words: &[String]) -> bool {
 pub(crate) fn is_interpreter(program: &str) -> bool {
     let name = base_name(program);
     let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    INTERPRETERS.contains(&name) || INTERPRETERS.contains(&versioned)
+    SCRIPT_INTERPRETERS.contains(&name) || SCRIPT_INTERPRETERS.contains(&versioned)
 }
 
 #[derive(Debug, Default)]
@@ -217,7 +217,7 @@ fn text_of(words: &[String]) -> Option<&str> {
     {
         return Some(text);
     }
-    let shell = |word: &String| INTERPRETERS[..5].contains(&base_name(word));
+    let shell = |word: &String| SCRIPT_INTERPRETERS[..5].contains(&base_name(word));
     let at = words.iter().position(shell)?;
     let rest = &words[at + 1..];
     let flag = rest

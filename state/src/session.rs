@@ -30,8 +30,8 @@ pub use preflight::{Branch, Change, Doc, Missing, Project, ProjectType, Ready, p
 pub use questions::open_questions;
 pub use queue::{Queue, QueueChange};
 pub use state::{
-    DO_IT_COMPLETE, DO_IT_FILE, DO_IT_PAUSE, MIN_TOOL_CALLS, Owner, RALPH_COMPLETE, STATE_DIR, SessionId,
-    SessionKind, SessionLoop, SessionStatus,
+    DO_IT_COMPLETE, DO_IT_FILE, DO_IT_PAUSE, MIN_TOOL_CALLS, Owner, RALPH_COMPLETE, SESSION_STATE_DIR,
+    SessionId, SessionKind, SessionLoop, SessionStatus,
 };
 pub use stop::{After, Failure, Stop, StopAnswer, StopOutcome};
 pub use texts::{block_text, brief, built_in_contract, start_text, substitute};

@@ -39,7 +39,7 @@ pub struct ReportFile {
     pub path: String,
 }
 
-const EXAMPLE: &str = "example: --canary 'tests/canary.sh=echo {token}; exit 1'";
+const CANARY_EXAMPLE: &str = "example: --canary 'tests/canary.sh=echo {token}; exit 1'";
 
 const NO_PATH: &str = "--canary requires PATH=TEXT";
 
@@ -48,7 +48,7 @@ const NUL_BYTE: &str = "--canary and --report cannot contain a NUL byte";
 impl OwnCanary {
     /// Parses `PATH=TEXT`; fails when it has no `=`.
     pub fn parse(text: &str) -> Result<Self, GatesError> {
-        let (path, text) = text.split_once('=').ok_or_else(|| GatesError::new(NO_PATH, EXAMPLE))?;
+        let (path, text) = text.split_once('=').ok_or_else(|| GatesError::new(NO_PATH, CANARY_EXAMPLE))?;
         let path = path.trim_start_matches("./").to_owned();
         let text = if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
         Ok(Self { path, text })
@@ -76,11 +76,11 @@ impl TestGates {
             let is_outside =
                 path.starts_with('/') || path.split('/').any(|part| matches!(part, ".." | ".git"));
             GatesError::first([
-                (path.is_empty() || path.ends_with('/'), NO_PATH, EXAMPLE),
-                (is_outside, "--canary requires a path in the worker's directory", EXAMPLE),
+                (path.is_empty() || path.ends_with('/'), NO_PATH, CANARY_EXAMPLE),
+                (is_outside, "--canary requires a path in the worker's directory", CANARY_EXAMPLE),
                 // Without the token, swarm could neither find the test in the output nor recognize its own file.
-                (!text.contains("{token}"), "--canary requires a text with {token}", EXAMPLE),
-                (path.contains('\0'), NUL_BYTE, EXAMPLE),
+                (!text.contains("{token}"), "--canary requires a text with {token}", CANARY_EXAMPLE),
+                (path.contains('\0'), NUL_BYTE, CANARY_EXAMPLE),
             ])?;
         }
         let is_used = !self.canaries.is_empty() || !self.reports.is_empty();
@@ -96,7 +96,7 @@ impl TestGates {
                 "the same --report is given twice",
                 OMIT_ONE,
             ),
-            (self.reports.iter().any(|report| report.path.contains('\0')), NUL_BYTE, EXAMPLE),
+            (self.reports.iter().any(|report| report.path.contains('\0')), NUL_BYTE, CANARY_EXAMPLE),
             (
                 self.no_canary && !self.canaries.is_empty(),
                 "--canary cannot be used with --no-canary",

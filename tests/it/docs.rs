@@ -207,12 +207,12 @@ fn protocol_page_has_every_method_and_notice_and_only_golden_examples() {
 
 #[test]
 fn state_page_has_the_sizes_and_the_format_of_the_code() {
-    use swarm::store::{MAX_DAEMON_LOG_BYTES, MAX_EVENT_LOG_BYTES, MAX_LOG_BYTES, MAX_RECORD_BYTES};
+    use swarm::store::{MAX_DAEMON_LOG_BYTES, MAX_EVENT_LOG_BYTES, MAX_RECORD_BYTES, MAX_WORKER_LOG_BYTES};
     let page = by_hand("swarm-state.5").replace("\\-", "-");
     for (file, limit) in [
         ("daemon.log", MAX_DAEMON_LOG_BYTES),
         ("events.jsonl", MAX_EVENT_LOG_BYTES),
-        ("NAME.log", MAX_LOG_BYTES),
+        ("NAME.log", MAX_WORKER_LOG_BYTES),
         ("NAME.raw", MAX_RECORD_BYTES),
     ] {
         let sentence = format!("At {} MiB it becomes\n.IR {file}.1 ,", limit >> 20);

@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::path::Path;
 
-use swarm::store::{MAX_DAEMON_LOG_BYTES, MAX_LOG_BYTES, MAX_RECORD_BYTES};
+use swarm::store::{MAX_DAEMON_LOG_BYTES, MAX_RECORD_BYTES, MAX_WORKER_LOG_BYTES};
 
 use crate::world::World;
 
@@ -69,7 +69,7 @@ fn a_worker_log_is_bounded_and_a_follower_survives_its_rotation() {
     w.spawn_loop("agent", &agent, &[]);
     let mut line = "x".repeat(99);
     line.push('\n');
-    fs::write(&log, line.repeat(usize::try_from(MAX_LOG_BYTES).unwrap() / 100)).unwrap();
+    fs::write(&log, line.repeat(usize::try_from(MAX_WORKER_LOG_BYTES).unwrap() / 100)).unwrap();
     let follower = w.follow(&["logs", "--follow", "agent"]);
     for run in 1..=3 {
         agent.until_run(&w, run);
@@ -79,7 +79,7 @@ fn a_worker_log_is_bounded_and_a_follower_survives_its_rotation() {
     }
     agent.until_run(&w, 4);
     assert!(log.with_extension("log.1").exists(), "it was rotated");
-    assert!(size(&log) <= MAX_LOG_BYTES && size(&log.with_extension("log.1")) <= MAX_LOG_BYTES);
+    assert!(size(&log) <= MAX_WORKER_LOG_BYTES && size(&log.with_extension("log.1")) <= MAX_WORKER_LOG_BYTES);
     for run in 1..=3 {
         let said = follower.output();
         assert_eq!(said.matches(&format!("these are the words of run {run}\n")).count(), 1, "run {run}");

@@ -191,9 +191,9 @@ fn no_file_is_longer_than_400_lines() {
     assert_eq!(long, Vec::<String>::new());
 }
 
-#[test]
-fn type_names_are_unique_in_each_crate() {
-    let definition = Regex::new(r"(?m)^(?:pub(?:\([^)]*\))? )?(?:struct|enum|trait|type) (\w+)").unwrap();
+/// Fails if two definitions below a directory have the same name, which is the only group of `definition`.
+fn assert_unique_names(definition: &str) {
+    let definition = Regex::new(definition).unwrap();
     for dir in ["src", "state/src"] {
         let mut files_of: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, text) in production(dir) {
@@ -205,6 +205,16 @@ fn type_names_are_unique_in_each_crate() {
         files_of.retain(|_, files| files.len() > 1);
         assert_eq!(files_of, BTreeMap::new(), "{dir}");
     }
+}
+
+#[test]
+fn type_names_are_unique_in_each_crate() {
+    assert_unique_names(r"(?m)^(?:pub(?:\([^)]*\))? )?(?:struct|enum|trait|type) (\w+)");
+}
+
+#[test]
+fn constant_names_are_unique_in_each_crate() {
+    assert_unique_names(r"(?m)^\s*(?:pub(?:\([^)]*\))? )?const ([A-Z]\w*):");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::lines::{DaemonLines, hello_line, lines_of};
 use super::start::START_TIMEOUT;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{DaemonHello, RELEASE, VERSION};
-use crate::remote::ssh::{self, MAX_ATTEMPTS, RETRY_DELAY, RemoteFault, SshProcess};
+use crate::remote::ssh::{self, MAX_SSH_ATTEMPTS, RemoteFault, SSH_RETRY_DELAY, SshProcess};
 use crate::remote::{Place, RemoteHost};
 
 /// How long ssh and the daemon may take until the handshake: twice the timeout of ssh's own connect.
@@ -71,11 +71,11 @@ pub(super) async fn open(
         let outcome = exchange(place, host, may_start, started).await;
         drop(turn);
         match outcome {
-            Err(RemoteFault::LostShare(_)) if attempts < MAX_ATTEMPTS => attempts += 1,
+            Err(RemoteFault::LostShare(_)) if attempts < MAX_SSH_ATTEMPTS => attempts += 1,
             outcome => return outcome.map_err(RemoteFault::into_error),
         }
         host.was_lost.store(true, Ordering::Relaxed);
-        sleep(RETRY_DELAY).await;
+        sleep(SSH_RETRY_DELAY).await;
     }
 }
 

@@ -22,7 +22,7 @@ use crate::paths::{Paths, own_program, private_dir};
 use crate::protocol::{ResumeParams, SpawnParams, TmuxView, WorkerView};
 use crate::shell::quote_path;
 
-const MAX_LOG_BYTES: u64 = 1 << 20;
+const MAX_JOB_LOG_BYTES: u64 = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SubmittedJob {
@@ -190,7 +190,7 @@ impl JobDir {
     }
 
     pub(super) fn last_output(&self) -> Option<String> {
-        let bytes = read_bounded(&self.file("job.log"), MAX_LOG_BYTES).ok()?;
+        let bytes = read_bounded(&self.file("job.log"), MAX_JOB_LOG_BYTES).ok()?;
         let text = String::from_utf8_lossy(&bytes);
         let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
         Some(swarm_state::screen::printable(line.trim_start_matches("swarm: error: ")))

@@ -32,14 +32,11 @@ use crate::remote::Place;
 use crate::runtime::CaughtSignals;
 use crate::tmux::{Tmux, TmuxOptions};
 
-/// How long the id of the job may take to appear in the directory after sbatch has printed it.
-const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// How long a daemon may take to start. It waits a minute until Slurm has not listed a former job.
-const DAEMON_TIMEOUT: Duration = Duration::from_secs(120);
+const DAEMON_START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The delay between two attempts to start or reach the daemon.
-const RETRY_DELAY: Duration = Duration::from_millis(100);
+const DAEMON_START_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// The delay before a daemon starts again after one that has ended.
 const REFUSED_DELAY: Duration = Duration::from_secs(2);
@@ -51,7 +48,7 @@ const VIEW_INTERVAL: Duration = Duration::from_secs(2);
 const REFRESH_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long the daemon may take to stop, and the agent to end.
-const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+const JOB_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How much later than its daemon the runner may get a signal to the whole job.
 const SIGNAL_DELAY: Duration = Duration::from_millis(300);
@@ -101,7 +98,7 @@ pub(super) async fn run(out: Out) -> CommandResult {
 }
 
 async fn await_submission(dir: &JobDir, id: &str) -> Result<()> {
-    let deadline = Instant::now() + SUBMIT_TIMEOUT;
+    let deadline = Instant::now() + slurm::SUBMIT_TIMEOUT;
     loop {
         let known = dir.job().map(|job| job.id);
         if known.as_deref() == Some(id) && !id.is_empty() {
@@ -114,7 +111,7 @@ async fn await_submission(dir: &JobDir, id: &str) -> Result<()> {
             };
             return Err(Error::new(ErrorCode::Conflict, message));
         }
-        sleep(RETRY_DELAY).await;
+        sleep(DAEMON_START_RETRY_DELAY).await;
     }
 }
 
@@ -148,7 +145,7 @@ impl Runner {
 
     async fn start_daemon(&mut self) -> Result<Client> {
         let place = Place::from(&self.dir.paths);
-        let deadline = Instant::now() + DAEMON_TIMEOUT;
+        let deadline = Instant::now() + DAEMON_START_TIMEOUT;
         loop {
             let has_ended = match &mut self.daemon {
                 Some(child) => matches!(child.try_wait(), Ok(Some(_)) | Err(_)),
@@ -172,7 +169,7 @@ impl Runner {
             if Instant::now() >= deadline {
                 return Err(refused.hint(format!("its log is {}", self.dir.paths.daemon_log().display())));
             }
-            sleep(RETRY_DELAY).await;
+            sleep(DAEMON_START_RETRY_DELAY).await;
         }
     }
 
@@ -307,7 +304,7 @@ impl Runner {
             self.out.warn(&error.message);
         }
         if let Some(pid) = self.view.worker.as_ref().and_then(|worker| worker.pid) {
-            let _ = timeout(STOP_TIMEOUT, procs::wait_gone(pid)).await;
+            let _ = timeout(JOB_STOP_TIMEOUT, procs::wait_gone(pid)).await;
         }
     }
 
@@ -325,9 +322,10 @@ impl Runner {
         let Some(mut child) = self.daemon.take() else { return };
         let place = Place::from(&self.dir.paths);
         if let Ok(Some(mut client)) = connect::connect_existing(&place).await {
-            let _: Result<serde_json::Value> = client.call(&Call::DaemonStop(Empty {}), STOP_TIMEOUT).await;
+            let _: Result<serde_json::Value> =
+                client.call(&Call::DaemonStop(Empty {}), JOB_STOP_TIMEOUT).await;
         }
-        if timeout(STOP_TIMEOUT, child.wait()).await.is_err() {
+        if timeout(JOB_STOP_TIMEOUT, child.wait()).await.is_err() {
             let _ = child.kill().await;
         }
     }

@@ -14,7 +14,7 @@ use crate::protocol::{
 };
 
 /// Notices that may wait for the client.
-const MAX_WAITING_NOTICES: usize = 256;
+const MAX_RELAYED_NOTICES: usize = 256;
 
 pub(super) async fn serve(workers: Workers, out: Out) -> CommandResult {
     let mut links = WorkerLinks::default();
@@ -51,7 +51,7 @@ async fn serve_client(workers: &Workers, links: &mut WorkerLinks, out: Out) -> R
     if serde_json::from_slice::<ClientHello>(&line).is_err() {
         return Err(Error::usage("connect --slurm is for a connection from another machine").into());
     }
-    let (sender, mut notices) = mpsc::channel::<(u64, Notice)>(MAX_WAITING_NOTICES);
+    let (sender, mut notices) = mpsc::channel::<(u64, Notice)>(MAX_RELAYED_NOTICES);
     loop {
         let line = tokio::select! {
             line = lines.recv() => line,

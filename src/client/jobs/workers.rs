@@ -30,16 +30,16 @@ use crate::remote::Place;
 const FORWARD_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How long a job that runs may take until its daemon answers.
-const DAEMON_TIMEOUT: Duration = Duration::from_secs(8);
+const DAEMON_ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The delay between two attempts to reach the daemon of a job.
-const RETRY_DELAY: Duration = Duration::from_millis(200);
+const DAEMON_RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// How long the daemon that another command has started for a directory may take to end.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How often a call is sent to a daemon that ends before its answer.
-const MAX_ATTEMPTS: usize = 10;
+const MAX_JOB_CALL_ATTEMPTS: usize = 10;
 
 /// How long a job may take to end by itself after its worker was killed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -187,7 +187,7 @@ impl Workers {
                 Err(error)
                     if error.code == ErrorCode::NoDaemon
                         && (call.is_repeatable() || is_clean)
-                        && attempts < MAX_ATTEMPTS => {}
+                        && attempts < MAX_JOB_CALL_ATTEMPTS => {}
                 // The daemon that ended has deleted it.
                 Err(error) if error.code == ErrorCode::NotFound && is_clean && attempts > 1 => {
                     return json(&Forgotten::default());
@@ -195,7 +195,7 @@ impl Workers {
                 answer => return answer,
             }
             attempts += 1;
-            sleep(RETRY_DELAY).await;
+            sleep(DAEMON_RETRY_DELAY).await;
             facts = self.one(&facts.dir.name).await?;
         }
     }
@@ -218,7 +218,7 @@ impl Workers {
     }
 
     async fn connect(&self, mut facts: JobFacts, call: &Call) -> Result<WorkerLink> {
-        let deadline = Instant::now() + DAEMON_TIMEOUT;
+        let deadline = Instant::now() + DAEMON_ANSWER_TIMEOUT;
         loop {
             let is_waiting = matches!(facts.state, JobState::Waiting(_));
             let is_started_loop =
@@ -241,7 +241,7 @@ impl Workers {
                 return Err(failure);
             }
             // The job may have ended meanwhile, or its daemon does not answer yet.
-            sleep(RETRY_DELAY).await;
+            sleep(DAEMON_RETRY_DELAY).await;
             facts = self.one(&facts.dir.name).await?;
         }
     }
@@ -260,7 +260,7 @@ impl Workers {
             if Instant::now() >= deadline {
                 return Ok(WorkerLink { client, temporary: None });
             }
-            sleep(RETRY_DELAY).await;
+            sleep(DAEMON_RETRY_DELAY).await;
         }
         let worker = facts.worker();
         if !worker.status.is_finished() {
@@ -282,7 +282,7 @@ impl Workers {
             // The runner writes the last view and stops the daemon.
             let deadline = Instant::now() + CLOSE_TIMEOUT;
             while !dir.view().closed && Instant::now() < deadline {
-                sleep(RETRY_DELAY).await;
+                sleep(DAEMON_RETRY_DELAY).await;
             }
             slurm::cancel(&id).await?;
             return Ok(answer);

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use crate::client::connect::{self, DaemonProbe};
 use crate::client::context::ClientContext;
 use crate::client::daemon::{
-    EXIT_TIMEOUT, STOP_ANSWER_TIMEOUT, end, pid_of, print_started, wait_for_exit, wait_for_exit_of,
+    DAEMON_EXIT_TIMEOUT, STOP_ANSWER_TIMEOUT, end, pid_of, print_started, wait_for_exit, wait_for_exit_of,
 };
 use crate::error::{Error, Result};
 use crate::out::CommandResult;
@@ -36,5 +36,5 @@ async fn end_other_version(ctx: &ClientContext, place: &Place, daemon: &DaemonHe
     ctx.out
         .warn(&format!("ending the daemon of swarm {} with a signal, which pauses its loops", daemon.daemon));
     kill(pid, Signal::SIGTERM).map_err(|e| Error::system(format!("cannot end the daemon (pid {pid})"), e))?;
-    wait_for_exit_of(place, daemon.pid, Instant::now() + EXIT_TIMEOUT).await
+    wait_for_exit_of(place, daemon.pid, Instant::now() + DAEMON_EXIT_TIMEOUT).await
 }

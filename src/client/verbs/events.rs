@@ -16,7 +16,7 @@ use swarm_state::screen::printable;
 
 use crate::cli::{Events, PageFormat, Since};
 use crate::client::connect::{self, Client};
-use crate::client::context::ClientContext;
+use crate::client::context::{ClientContext, RECONNECT_DELAY};
 use crate::client::json;
 use crate::client::subscription::{
     DurableSubscription, Update, daemon_stopped, refuse_unknown, unknown_worker,
@@ -168,9 +168,6 @@ fn line(notice: &Notice, format: PageFormat) -> Result<String> {
 
 /// How long to wait for a notification before the client asks again.
 const NEXT_TIMEOUT: Duration = Duration::from_secs(3600);
-
-/// How long to wait before the client connects again.
-const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 
 /// Shows the notifications from now on in this terminal, in a task. Fails if standard output is not a terminal.
 fn show_notifications(place: Place, out: Out) -> Result<()> {

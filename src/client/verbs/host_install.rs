@@ -23,7 +23,7 @@ const COPY_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Runs on the host, with the file on standard input. Its arguments are the hash and the release; an empty release is
 /// not compared.
-const SCRIPT: &str = r#"set -e
+const HOST_INSTALL_SCRIPT: &str = r#"set -e
 fail() { echo "swarm: error: $1" >&2; exit 1; }
 dir=$HOME/.local/bin
 mkdir -p "$dir"
@@ -55,7 +55,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &HostInstall) -> CommandResul
     let hash = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     // A person may choose another release.
     let release = if args.binary.is_none() { format!("swarm {RELEASE}") } else { String::new() };
-    let words = ["sh", "-c", SCRIPT, "sh", &hash, &release].map(str::to_owned);
+    let words = ["sh", "-c", HOST_INSTALL_SCRIPT, "sh", &hash, &release].map(str::to_owned);
     let printed = ssh::output_of(&place, host, &join(&words), bytes, COPY_TIMEOUT).await?;
     let printed = String::from_utf8_lossy(&printed);
     let release = swarm_state::screen::printable(printed.lines().next_back().unwrap_or_default());

@@ -11,7 +11,7 @@ use crate::out::CommandResult;
 use crate::protocol::{Call, LogsParams};
 
 /// How often the log is read until the worker prints nothing meanwhile.
-const MAX_ATTEMPTS: u32 = 5;
+const MAX_LOG_READS: u32 = 5;
 
 /// More lines are read once, since that takes a while.
 const MAX_REREAD_LINES: usize = 1000;
@@ -39,7 +39,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Logs) -> CommandResult {
         let tail = OutputTail::from_now(name, &mut client).await?;
         let shown = lines(&mut client, &mut call()).await?;
         attempts += 1;
-        let is_last = attempts == MAX_ATTEMPTS || shown.len() > MAX_REREAD_LINES;
+        let is_last = attempts == MAX_LOG_READS || shown.len() > MAX_REREAD_LINES;
         if is_last || tail.is_current(&mut client).await.unwrap_or(true) {
             ctx.out.lines(&shown)?;
             break tail;

@@ -64,7 +64,7 @@ fn write(file: &str, text: &str, overwrite: bool) -> io::Result<()> {
     options.open(file)?.write_all(text.as_bytes())
 }
 
-const FILES: [&str; 4] = [PRD_FILE, TASKS_FILE, PROGRESS_FILE, PROMPT_FILE];
+const INIT_FILES: [&str; 4] = [PRD_FILE, TASKS_FILE, PROGRESS_FILE, PROMPT_FILE];
 
 async fn write_task_list(ctx: &ClientContext, args: &RalphInit) -> CommandResult {
     let branch = args.name.as_deref().map(branch).transpose()?;
@@ -75,7 +75,7 @@ async fn write_task_list(ctx: &ClientContext, args: &RalphInit) -> CommandResult
     }
     let is_new = !place.exists()?;
     // Everything is looked at before anything is written.
-    let existing = FILES.into_iter().filter_map(|file| exists(&place, file, args.force).transpose());
+    let existing = INIT_FILES.into_iter().filter_map(|file| exists(&place, file, args.force).transpose());
     let existing: Vec<&str> = existing.collect::<Result<_>>()?;
     let ignore_file = place.project.join(".gitignore");
     let ignored = ignored(&ignore_file)?;
@@ -83,7 +83,7 @@ async fn write_task_list(ctx: &ClientContext, args: &RalphInit) -> CommandResult
         fs::create_dir(&place.dir)
             .map_err(|e| Error::system(format!("cannot create '{}'", place.shown("")), e))?;
     }
-    for file in FILES {
+    for file in INIT_FILES {
         let is_kept = existing.contains(&file) && !args.force;
         let verb = match existing.contains(&file) {
             true if is_kept => "kept",

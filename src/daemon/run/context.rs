@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use swarm_state::docker::STATE_DIR;
+use swarm_state::docker::DOCKER_STATE_DIR;
 use swarm_state::model::{Run, WorkerName};
 use swarm_state::notice::Entry;
 use swarm_state::profiles::program_word;
@@ -94,7 +94,10 @@ impl RunContext {
         // An agent in a Docker sandbox has its transcripts in this directory.
         if spec.is_in_docker() && spec.profile.sandbox.docker_state.iter().any(|entry| entry == ".claude") {
             let home = env.get("HOME").map(PathBuf::from).unwrap_or_default();
-            env.insert("CLAUDE_CONFIG_DIR".into(), format!("{}/.claude", home.join(STATE_DIR).display()));
+            env.insert(
+                "CLAUDE_CONFIG_DIR".into(),
+                format!("{}/.claude", home.join(DOCKER_STATE_DIR).display()),
+            );
         }
         env
     }

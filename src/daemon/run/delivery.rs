@@ -63,7 +63,7 @@ pub(crate) async fn prompt(at: AgentPane<'_>) -> Result<PromptOutcome> {
 
 async fn deliver(at: AgentPane<'_>, dir: &Path) -> Result<PromptOutcome> {
     let AgentPane { context, reader, .. } = at;
-    let text = std::fs::read(dir.join(input::PROMPT_FILE));
+    let text = std::fs::read(dir.join(input::RUN_PROMPT_FILE));
     let text = text.map_err(|e| Error::system("cannot read the prompt of this run", e))?;
     let text = String::from_utf8_lossy(&text).into_owned();
     if dir.join(ACCEPTED_MARK).exists() {

@@ -347,7 +347,7 @@ fn launch_spec(
         }
         (PromptVia::Stdin, Some(_)) => {
             argv = spec.profile.command_for_stdin(&argv);
-            stdin = Some(dir.join(input::PROMPT_FILE));
+            stdin = Some(dir.join(input::RUN_PROMPT_FILE));
         }
         // The prompt is pasted when the agent is ready.
         (PromptVia::Paste | PromptVia::Auto, Some(_)) => {}

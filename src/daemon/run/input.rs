@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::store::{write_atomic, write_unsynced};
 
 /// The prompt; also the standard input of an agent that reads its prompt there.
-pub(crate) const PROMPT_FILE: &str = "prompt";
+pub(crate) const RUN_PROMPT_FILE: &str = "prompt";
 
 /// Texts that people typed and whose echo could look like output: a JSON list.
 const TYPED_FILE: &str = "typed";
@@ -28,7 +28,7 @@ const INTERRUPTED_MARK: &str = "prompt.interrupted";
 
 /// Writes the prompt of a run to its folder, and passes it to the screen reader.
 pub(crate) fn keep_prompt(dir: &Path, prompt: &[u8], reader: &SharedReader) -> Result<()> {
-    let file = dir.join(PROMPT_FILE);
+    let file = dir.join(RUN_PROMPT_FILE);
     write_unsynced(&file, prompt)
         .map_err(|e| Error::system(format!("cannot write {}", file.display()), e))?;
     note(reader, &String::from_utf8_lossy(prompt));
@@ -89,7 +89,7 @@ pub(crate) fn was_pasted(dir: &Path) -> bool {
 
 /// Gives a new reader of a live run all input that the previous reader had.
 pub(crate) fn restore_reader(dir: &Path, reader: &mut ScreenReader) {
-    if let Ok(prompt) = std::fs::read(dir.join(PROMPT_FILE)) {
+    if let Ok(prompt) = std::fs::read(dir.join(RUN_PROMPT_FILE)) {
         reader.note_input(&String::from_utf8_lossy(&prompt));
     }
     for text in typed(dir) {

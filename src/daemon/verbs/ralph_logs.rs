@@ -5,10 +5,10 @@ use crate::daemon::pages;
 use crate::daemon::reply::{Later, stopping};
 use crate::daemon::supervisor::Supervisor;
 use crate::protocol::{Lines, LogsParams};
-use crate::store::MAX_LOG_BYTES;
+use crate::store::MAX_WORKER_LOG_BYTES;
 
 /// Maximum bytes of a loop's `iterations.log` in an answer.
-const MAX_ITERATIONS_LOG_BYTES: u64 = 2 * MAX_LOG_BYTES;
+const MAX_ITERATIONS_LOG_BYTES: u64 = 2 * MAX_WORKER_LOG_BYTES;
 
 impl Supervisor {
     pub(crate) fn ralph_logs(&mut self, params: &LogsParams) -> Later<Lines> {

@@ -136,7 +136,7 @@ fn what_is_no_transcript_is_not_read_to_its_end() {
     let dir = tempfile::tempdir().unwrap();
     let (pipe, sparse, good) = (dir.path().join("pipe"), dir.path().join("sparse"), dir.path().join("good"));
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    fs::File::create(&sparse).unwrap().set_len(MAX_LINE_BYTES * 1000).unwrap();
+    fs::File::create(&sparse).unwrap().set_len(MAX_TRANSCRIPT_LINE_BYTES * 1000).unwrap();
     fs::write(&good, "{}\n{}").unwrap();
     let lines = |path: &Path| {
         let mut count = 0;

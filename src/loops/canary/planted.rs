@@ -22,7 +22,7 @@ use crate::sandbox::tree_files::TreeFiles;
 const JOURNAL_FILE: &str = "canary.json";
 
 /// The largest journal, canary, or neighbor of one that is read.
-const MAX_FILE_BYTES: u64 = 1 << 20;
+const MAX_CANARY_BYTES: u64 = 1 << 20;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Journal {
@@ -126,7 +126,7 @@ impl Drop for Planted {
 impl Journal {
     /// Removes what it names. Safe to repeat.
     fn undo(&self) -> io::Result<()> {
-        match read_bounded(&self.file, MAX_FILE_BYTES) {
+        match read_bounded(&self.file, MAX_CANARY_BYTES) {
             Ok(bytes) if traces::contains(&bytes, &self.token) => self.tree.remove(&self.file)?,
             Ok(_) => {}
             // Created, but not written before the daemon died: only swarm chooses this name.
@@ -148,7 +148,7 @@ impl Journal {
 /// Undoes what the journal in a loop's folder names, if there is one.
 pub(crate) fn undo(folder: &Path) {
     let path = folder.join(JOURNAL_FILE);
-    let Ok(bytes) = read_bounded(&path, MAX_FILE_BYTES) else { return };
+    let Ok(bytes) = read_bounded(&path, MAX_CANARY_BYTES) else { return };
     // A journal that cannot be read was not written completely, so nothing was added.
     let journal = serde_json::from_slice::<Journal>(&bytes).ok().filter(|journal| is_token(&journal.token));
     if journal.is_none_or(|journal| {
@@ -196,7 +196,7 @@ fn package_near(dir: &Path, pattern: &str) -> io::Result<String> {
     let mut files: Vec<PathBuf> = fs::read_dir(dir)?.flatten().map(|entry| entry.path()).collect();
     files.sort();
     let found = files.iter().find_map(|file| {
-        let text = String::from_utf8_lossy(&read_bounded(file, MAX_FILE_BYTES).ok()?).into_owned();
+        let text = String::from_utf8_lossy(&read_bounded(file, MAX_CANARY_BYTES).ok()?).into_owned();
         package_in(&text, pattern)
     });
     found.ok_or_else(|| io::Error::other("no file next to it names its package"))

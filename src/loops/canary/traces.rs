@@ -16,7 +16,7 @@ const RECORDS: [&str; 3] =
 
 const PYTHON_CACHE: &str = "__pycache__";
 
-const MAX_RECORD_BYTES: u64 = 16 << 20;
+const MAX_RUNNER_RECORD_BYTES: u64 = 16 << 20;
 
 const RECORD_MODE: u32 = 0o644;
 
@@ -31,12 +31,12 @@ pub(super) struct Kept {
 
 impl Kept {
     pub(super) fn read(path: &Path) -> Self {
-        Self { path: path.to_owned(), bytes: read_bounded(path, MAX_RECORD_BYTES).ok() }
+        Self { path: path.to_owned(), bytes: read_bounded(path, MAX_RUNNER_RECORD_BYTES).ok() }
     }
 
     /// Writes it again. A record that is lost costs the runner nothing, so failures are ignored.
     pub(super) fn restore(&self, tree: &TreeFiles) {
-        if read_bounded(&self.path, MAX_RECORD_BYTES).ok() == self.bytes {
+        if read_bounded(&self.path, MAX_RUNNER_RECORD_BYTES).ok() == self.bytes {
             return;
         }
         match &self.bytes {
@@ -93,7 +93,7 @@ pub(super) fn remove(tree: &TreeFiles, file: &Path, token: &str, builds: &[PathB
 /// Removes the records that name the canary, since their former content is not known.
 pub(super) fn forget_records(tree: &TreeFiles, records: &[PathBuf], token: &str) {
     for record in records {
-        if read_bounded(record, MAX_RECORD_BYTES).is_ok_and(|bytes| contains(&bytes, token)) {
+        if read_bounded(record, MAX_RUNNER_RECORD_BYTES).is_ok_and(|bytes| contains(&bytes, token)) {
             let _ = tree.remove(record);
         }
     }

@@ -10,11 +10,8 @@ use crate::error::{Error, Result};
 use crate::out::{CommandResult, Out};
 use crate::paths;
 use crate::session::project::StartRequest;
-use crate::session::start::{self, StartedLoop, current_session, project_dir};
+use crate::session::start::{self, MAX_TASK_BYTES, StartedLoop, current_session, project_dir};
 use crate::session::store::SessionStore;
-
-/// The maximum size of a task.
-const MAX_TASK_BYTES: u64 = start::MAX_TASK_BYTES as u64;
 
 pub(super) fn run(sessions: &SessionStore, args: SessionStart, out: Out) -> CommandResult {
     let session = match &args.session_id {
@@ -74,10 +71,10 @@ fn read_task() -> Result<String> {
     let mut bytes = vec![];
     std::io::stdin()
         .lock()
-        .take(MAX_TASK_BYTES + 1)
+        .take(MAX_TASK_BYTES as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(|e| Error::system("cannot read the task", e))?;
-    if bytes.len() as u64 > MAX_TASK_BYTES {
+    if bytes.len() > MAX_TASK_BYTES {
         return Err(start::too_long());
     }
     String::from_utf8(bytes).map_err(|_| Error::invalid("the task is not valid UTF-8"))

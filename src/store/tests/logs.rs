@@ -37,7 +37,7 @@ fn a_workers_log_is_bounded_and_read_over_its_rotation() {
     let sizes: Vec<u64> =
         entries(&fixture.paths().logs_dir()).iter().map(|path| fs::metadata(path).unwrap().len()).collect();
     assert_eq!(sizes.len(), 2);
-    assert!(sizes.iter().all(|size| *size <= MAX_LOG_BYTES), "{sizes:?}");
+    assert!(sizes.iter().all(|size| *size <= MAX_WORKER_LOG_BYTES), "{sizes:?}");
     let total = store.count_worker_log_lines(&worker).unwrap();
     assert_eq!(total, 4 * 30_001);
     // Few lines come from the end, many from both files, none beyond the limit of bytes.
@@ -56,7 +56,7 @@ fn a_workers_log_is_bounded_and_read_over_its_rotation() {
 fn of_an_endless_output_the_end_is_kept() {
     let fixture = Fixture::new();
     let (store, worker) = (&fixture.store, name("w"));
-    let text = format!("{}\nthe end\n", "é".repeat(MAX_LOG_BYTES as usize));
+    let text = format!("{}\nthe end\n", "é".repeat(MAX_WORKER_LOG_BYTES as usize));
     store.append_worker_log(&worker, "run 1", &text).unwrap();
     let tail = store.read_worker_log_tail(&worker, 10, u64::MAX).unwrap();
     assert!(tail.lines[0].starts_with("run 1 [the first "), "{}", tail.lines[0]);

@@ -13,7 +13,7 @@ use crate::tasks::{APPROVED_AT_CAP, IterationMode, ReviewOptions, Story};
 pub const MAX_STORY_DIFF_CHARS: usize = 30_000;
 
 /// How many changed test and configuration files the section lists.
-const MAX_LISTED_FILES: usize = 50;
+const MAX_SENSITIVE_FILES: usize = 50;
 
 /// The contents of the section.
 #[derive(Clone, Copy, Debug)]
@@ -138,9 +138,9 @@ impl StoryChanges {
         );
         if !self.sensitive.is_empty() {
             text.push_str("Changed test files and configuration of test runners. Look at them first; a weakened test is an issue:\n");
-            let listed = self.sensitive.iter().take(MAX_LISTED_FILES);
+            let listed = self.sensitive.iter().take(MAX_SENSITIVE_FILES);
             listed.for_each(|file| text += &format!("- `{file}`\n"));
-            let more = self.sensitive.len().saturating_sub(MAX_LISTED_FILES);
+            let more = self.sensitive.len().saturating_sub(MAX_SENSITIVE_FILES);
             if more > 0 {
                 text += &format!("- and {more} more\n");
             }

@@ -14,7 +14,7 @@ use super::place::{UNKNOWN, resolve};
 use crate::words::base_name;
 
 /// The maximum depth of nested commands.
-const MAX_DEPTH: u8 = 12;
+const MAX_COMMAND_DEPTH: u8 = 12;
 
 /// The maximum number of characters that are read, including nested texts that are read again.
 const MAX_CHARS: usize = 1 << 18;
@@ -157,7 +157,7 @@ impl<'a> ShellReader<'a> {
 
     /// Reads commands up to the end, or with `bracketed` up to a closing bracket.
     fn list(&mut self, bracketed: bool) {
-        if self.depth >= MAX_DEPTH {
+        if self.depth >= MAX_COMMAND_DEPTH {
             self.at = self.chars.len();
             return;
         }

@@ -34,10 +34,10 @@ const STARTERS: [(&str, &[&str], usize); 24] = [
 ];
 
 /// Programs that run the text after `-c`, or their standard input.
-const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "su"];
+const INLINE_SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "su"];
 
 pub(super) fn is_shell(program: &str) -> bool {
-    SHELLS.contains(&base_name(program))
+    INLINE_SHELLS.contains(&base_name(program))
 }
 
 /// Whether a shell with these words runs its standard input.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{RunnerUse, program_name};
-use crate::scripts::is_interpreter;
+use crate::scripts::{SHELLS, is_interpreter};
 
 /// The files that `make` reads, in its order.
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
@@ -27,7 +27,6 @@ type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The commands of a script for the shell; `None` for another language. `program` runs it, `place` is its directory.
 pub(super) fn script(text: &str, program: &str, place: &str) -> Option<String> {
-    const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "source", "."];
     let shell = match text.strip_prefix("#!").and_then(|rest| rest.lines().next()) {
         _ if SHELLS.contains(&program_name(program)) => "sh",
         Some(line) => program_name(line.split_whitespace().find(|word| !word.ends_with("/env"))?),

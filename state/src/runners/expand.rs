@@ -9,7 +9,7 @@ use super::{Delegation, Runner, RunnerUse, after, delegated, option_values, star
 use crate::scripts::{PlacedCommand, is_interpreter, placed, placed_commands};
 
 /// How many files are followed from a check to a runner.
-const MAX_DEPTH: u8 = 5;
+const MAX_FOLLOWED_FILES: u8 = 5;
 
 /// Programs that start the program in their arguments, and the directories in which it is searched before the PATH.
 const LAUNCHERS: [(&str, &str); 24] = [
@@ -73,7 +73,7 @@ pub fn expand(table: &[Runner], checks: &[String], read: &dyn Fn(&str) -> Option
     let mut walk = Walk { table, read, check: "", in_script: false, found: Expansion::default() };
     for check in checks {
         walk.check = check;
-        walk.text(check, "", "", MAX_DEPTH);
+        walk.text(check, "", "", MAX_FOLLOWED_FILES);
     }
     walk.found
 }

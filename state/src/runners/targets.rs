@@ -14,7 +14,7 @@ const DIRECTIVES: [&str; 12] = [
 ];
 
 /// Words after which the rules of a file are not known from its text.
-const UNKNOWN: [&str; 5] = ["include", "-include", "sinclude", "define", "load"];
+const UNKNOWN_DIRECTIVES: [&str; 5] = ["include", "-include", "sinclude", "define", "load"];
 
 /// The beginning of a part's name.
 const PREFIX: &str = "target ";
@@ -91,7 +91,7 @@ fn blocks(text: &str) -> Option<Vec<Block<'_>>> {
         }
         let plain = line.split('#').next().unwrap_or_default().trim_end();
         let Some(first) = plain.split_whitespace().next() else { continue };
-        if UNKNOWN.contains(&first) || plain.contains(".RECIPEPREFIX") {
+        if UNKNOWN_DIRECTIVES.contains(&first) || plain.contains(".RECIPEPREFIX") {
             return None;
         }
         let mut block = Block { lines: vec![plain], ..Block::default() };

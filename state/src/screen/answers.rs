@@ -10,7 +10,7 @@ use super::text::{plain, rows};
 use crate::words::unique;
 
 /// The marks before the highlighted row of a list, as in the markers of dialogs.
-const MARKS: [char; 4] = ['❯', '›', '>', '●'];
+const ROW_MARKS: [char; 4] = ['❯', '›', '>', '●'];
 
 /// The most rows between two numbered rows of a list.
 const MAX_ROWS_BETWEEN: usize = 16;
@@ -115,7 +115,7 @@ fn is_edge(c: char) -> bool {
 fn parse(row: &str) -> Parsed<'_> {
     let row_end = row.trim_end_matches(is_edge);
     let text = row_end.trim_start_matches(is_edge);
-    let unmarked = text.strip_prefix(MARKS).filter(|rest| rest.starts_with(char::is_whitespace));
+    let unmarked = text.strip_prefix(ROW_MARKS).filter(|rest| rest.starts_with(char::is_whitespace));
     let marked = unmarked.is_some();
     let text = unmarked.map_or(text, str::trim_start);
     let column = row_end[..row_end.len() - text.len()].chars().count();
@@ -272,7 +272,7 @@ fn inline_numbers(row: &str) -> Vec<Answer> {
 /// Text without white space and frames, and on request without the marks of lists.
 fn ink(screen: &str, drop_marks: bool) -> String {
     let is_frame = |c: char| matches!(c, '\u{2500}'..='\u{257f}');
-    let is_dropped_mark = |c: char| drop_marks && MARKS.contains(&c);
+    let is_dropped_mark = |c: char| drop_marks && ROW_MARKS.contains(&c);
     plain(screen).chars().filter(|&c| !(c.is_whitespace() || is_frame(c) || is_dropped_mark(c))).collect()
 }
 

@@ -8,7 +8,7 @@ use crate::session::ceiling::Ceiling;
 use crate::session::preflight::Ready;
 
 /// The directory of a project that holds the state files.
-pub const STATE_DIR: &str = ".claude";
+pub const SESSION_STATE_DIR: &str = ".claude";
 
 /// The state file of a do-it loop; a project has at most one.
 pub const DO_IT_FILE: &str = "do-it-ralph.local.md";
@@ -79,7 +79,7 @@ impl SessionKind {
         }
     }
 
-    /// The name of the state file of such a loop in [`STATE_DIR`].
+    /// The name of the state file of such a loop in [`SESSION_STATE_DIR`].
     pub fn file_name(self, session: &SessionId) -> String {
         match self {
             Self::Ralph | Self::Ulw => format!("ralph-loop.{session}.local.md"),

@@ -32,7 +32,7 @@ pub struct StopCheck {
 }
 
 /// The largest number of uncommitted files that a message lists.
-const MAX_LISTED_FILES: usize = 20;
+const MAX_UNCOMMITTED_FILES: usize = 20;
 
 /// Decides.
 pub fn stop_check(facts: StopFacts<'_>) -> StopCheck {
@@ -99,11 +99,11 @@ fn uncommitted(tasks_file: &str, status: &str, untouched: &[String]) -> Option<S
          3. Commit ALL changes, including progress.txt and tasks.json.\n\
          Uncommitted files (git status --porcelain):\n"
     );
-    for line in files.iter().take(MAX_LISTED_FILES) {
+    for line in files.iter().take(MAX_UNCOMMITTED_FILES) {
         text.push_str(line);
         text.push('\n');
     }
-    if let Some(more) = files.len().checked_sub(MAX_LISTED_FILES).filter(|more| *more > 0) {
+    if let Some(more) = files.len().checked_sub(MAX_UNCOMMITTED_FILES).filter(|more| *more > 0) {
         text.push_str(&format!("… and {more} more\n"));
     }
     Some(text)

@@ -5,10 +5,7 @@ use swarm_state::morning::{Morning, MorningRow, brief_duration};
 use unicode_width::UnicodeWidthStr;
 
 use crate::client::report::wrapped;
-use crate::out::{Color, Out, fit, table};
-
-/// The width where the output is not a terminal.
-const DEFAULT_COLUMNS: usize = 80;
+use crate::out::{Color, DEFAULT_COLUMNS, Out, fit, table};
 
 /// The columns before a name.
 const INDENT: &str = "  ";

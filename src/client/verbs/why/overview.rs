@@ -25,13 +25,10 @@ use crate::client::verbs::status::color;
 use crate::client::worker::{brief_cause, is_loop, iteration, situation};
 use crate::error::{Error, Result};
 use crate::out::json::error_object;
-use crate::out::{Failure, Out, fit, fit_middle};
+use crate::out::{DEFAULT_COLUMNS, Failure, Out, fit, fit_middle};
 use crate::protocol::{Call, Lines, Report, ReportParams, WorkerView};
 
-/// The width of a block where the output is not a terminal.
-const DEFAULT_COLUMNS: usize = 80;
-
-const NEXT: &str = "  next: ";
+const NEXT_STEP_PREFIX: &str = "  next: ";
 
 /// The data of a block that is not in the worker's view, as far as it is needed.
 #[derive(Default)]
@@ -94,7 +91,7 @@ pub(super) fn block(worker: &WorkerView, facts: &Facts, out: Out) -> Vec<String>
     let width = out.width.unwrap_or(DEFAULT_COLUMNS);
     let mut lines = vec![head(worker, width, out)];
     lines.extend(shown_evidence(worker, facts).iter().map(|line| fit(line, width)));
-    lines.extend(next(worker, facts).iter().flat_map(|next| wrapped(NEXT, next, width)));
+    lines.extend(next(worker, facts).iter().flat_map(|next| wrapped(NEXT_STEP_PREFIX, next, width)));
     lines
 }
 

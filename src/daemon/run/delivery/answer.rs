@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
 
 /// How long the keys may take to answer by themselves, before Enter is pressed.
-const ANSWER_TIMEOUT: Duration = Duration::from_millis(2500);
+const KEYS_TIMEOUT: Duration = Duration::from_millis(2500);
 /// How long a dialog may stay unchanged after Enter alone. Nothing more is pressed, so a slow agent loses nothing.
 const ENTER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -73,7 +73,7 @@ impl OpenDialog<'_> {
                 return Ok(None);
             }
             let is_slow = after == AfterKeys::Ignored && answer.keys.is_empty();
-            if start.elapsed() >= if is_slow { ENTER_TIMEOUT } else { ANSWER_TIMEOUT } {
+            if start.elapsed() >= if is_slow { ENTER_TIMEOUT } else { KEYS_TIMEOUT } {
                 return Ok(Some((after, dialog)));
             }
         }

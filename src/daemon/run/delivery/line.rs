@@ -18,15 +18,15 @@ const LINE_READ_TIMEOUT: Duration = Duration::from_millis(2500);
 const LINE_CHECK_INTERVAL: Duration = Duration::from_millis(60);
 
 /// The longest line that such a terminal accepts: the rest would be dropped.
-const MAX_LINE_BYTES: usize = if cfg!(target_os = "linux") { 4094 } else { 1023 };
+const MAX_TERMINAL_LINE_BYTES: usize = if cfg!(target_os = "linux") { 4094 } else { 1023 };
 
 /// Refuses a text with a line that would be cut.
 pub(crate) fn refuse_long(text: &str) -> Result<()> {
-    if text.split('\n').all(|line| line.len() <= MAX_LINE_BYTES) {
+    if text.split('\n').all(|line| line.len() <= MAX_TERMINAL_LINE_BYTES) {
         return Ok(());
     }
     let message = format!(
-        "a line of the text is longer than {MAX_LINE_BYTES} bytes, the most that the agent's terminal accepts"
+        "a line of the text is longer than {MAX_TERMINAL_LINE_BYTES} bytes, the most that the agent's terminal accepts"
     );
     Err(Error::invalid(message).hint("send shorter lines, or the path of a file that contains the text"))
 }

@@ -11,7 +11,7 @@ use crate::daemon::reply::stopping;
 use crate::daemon::slot::Slot;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Lines, is_run_header};
-use crate::store::MAX_LOG_BYTES;
+use crate::store::MAX_WORKER_LOG_BYTES;
 
 /// The runs of a worker: their word and their numbers.
 pub(super) struct KnownRuns {
@@ -50,7 +50,7 @@ pub(super) async fn find(
     let (store, name) = (&source.store, &source.name);
     let stored = if known.word == "iteration" { store.stored_iterations(name) } else { vec![] };
     if stored.contains(&number)
-        && let Some(tail) = store.read_iteration_output(name, number, usize::MAX, 2 * MAX_LOG_BYTES)?
+        && let Some(tail) = store.read_iteration_output(name, number, usize::MAX, 2 * MAX_WORKER_LOG_BYTES)?
     {
         return Ok(pages::answer(tail.lines, wish));
     }
@@ -75,7 +75,7 @@ pub(super) async fn find(
 /// All of a worker's log: it is bounded.
 async fn whole_log(source: &OutputSource) -> Result<Vec<String>> {
     let (store, name) = (source.store.clone(), source.name.clone());
-    let read = move || store.read_worker_log_tail(&name, usize::MAX, 2 * MAX_LOG_BYTES);
+    let read = move || store.read_worker_log_tail(&name, usize::MAX, 2 * MAX_WORKER_LOG_BYTES);
     let tail = tokio::task::spawn_blocking(read).await;
     tail.map_err(|_| stopping())?.map(|tail| tail.lines)
 }

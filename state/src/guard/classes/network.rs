@@ -7,18 +7,18 @@ const DOWNLOADERS: [&str; 4] = ["curl", "wget", "fetch", "aria2c"];
 
 const DECODERS: [&str; 4] = ["base64", "base32", "xxd", "openssl"];
 
-const INTERPRETERS: [&str; 6] = ["python", "python3", "perl", "ruby", "node", "php"];
+const STDIN_INTERPRETERS: [&str; 6] = ["python", "python3", "perl", "ruby", "node", "php"];
 
 /// Programs that copy bytes from and to a host.
 const PIPES: [&str; 4] = ["nc", "ncat", "netcat", "telnet"];
 
 /// Names of this machine.
-const LOCAL: [&str; 5] = ["localhost", "127.", "0.0.0.0", "[::1]", "::1"];
+const LOCAL_ADDRESSES: [&str; 5] = ["localhost", "127.", "0.0.0.0", "[::1]", "::1"];
 
 fn is_local(text: &str) -> bool {
     let host = text.split_once("://").map_or(text, |(_, rest)| rest);
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    LOCAL.iter().any(|start| host.starts_with(start))
+    LOCAL_ADDRESSES.iter().any(|start| host.starts_with(start))
 }
 
 pub(super) fn sends_files(scene: &Scene<'_>) -> bool {
@@ -59,7 +59,7 @@ pub(super) fn sends_files(scene: &Scene<'_>) -> bool {
 
 pub(super) fn runs_download(scene: &Scene<'_>) -> bool {
     let (words, program) = (&scene.command.words, scene.program());
-    let is_interpreter = INTERPRETERS.contains(&program);
+    let is_interpreter = STDIN_INTERPRETERS.contains(&program);
     let reads_pipe = reads_input(words) || is_interpreter && scene.words().all(|word| word == "-");
     let runs_words = is_shell(program) || ["eval", "source", "."].contains(&program) || is_interpreter;
     let of =

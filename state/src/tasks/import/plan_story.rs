@@ -171,9 +171,9 @@ pub(super) fn is_strong_id(text: &str) -> bool {
 /// The id and the rest of a title: `US-001: Title`, `**US-001** Title`, `[US-001] Title`, `T001 Title`, `1. Title`,
 /// `1.2 Title`.
 pub(in crate::tasks) fn split_id(title: &str) -> Option<(&str, &str)> {
-    const MARKS: [char; 4] = ['*', '`', '[', ']'];
+    const ID_MARKS: [char; 4] = ['*', '`', '[', ']'];
     if let Some((before, after)) = title.split_once(':') {
-        let (id, after) = (before.trim_matches(MARKS), after.strip_prefix("**").unwrap_or(after));
+        let (id, after) = (before.trim_matches(ID_MARKS), after.strip_prefix("**").unwrap_or(after));
         if is_plain_id(id) && (after.is_empty() || after.starts_with(' ')) {
             let is_bold = before.starts_with("**") && !before.ends_with("**");
             let after = if is_bold { after.trim_end_matches("**") } else { after };
@@ -181,7 +181,7 @@ pub(in crate::tasks) fn split_id(title: &str) -> Option<(&str, &str)> {
         }
     }
     let (word, rest) = title.split_once(' ')?;
-    let id = word.trim_matches(MARKS);
+    let id = word.trim_matches(ID_MARKS);
     let is_marked = id.len() < word.len();
     let is_upper =
         !id.contains(|c: char| c.is_lowercase()) && id.chars().filter(char::is_ascii_digit).count() >= 3;
