@@ -48,7 +48,7 @@ const FRAME_INTERVAL: Duration = Duration::from_millis(100);
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The delay of a load that is due soon.
-const SOON: Duration = Duration::from_millis(150);
+const LOAD_TICK_INTERVAL: Duration = Duration::from_millis(150);
 
 /// Runs the interface until the person quits, and returns the exit status. Fails if a terminal or, at the start, a
 /// daemon is missing.
@@ -85,7 +85,7 @@ async fn run_loop(config: Option<PathBuf>, out: Out) -> Result<u8> {
     loop {
         ui.draw_if_due()?;
         let is_attached = ui.verbs.is_attached();
-        let soon = if ui.model.load_at.is_some() { SOON } else { TICK_INTERVAL };
+        let soon = if ui.model.load_at.is_some() { LOAD_TICK_INTERVAL } else { TICK_INTERVAL };
         let tick = next_tick.min(Instant::now() + soon);
         let handled = tokio::select! {
             Some(event) = ui.events.recv() => ui.handle(event).await?,

@@ -12,7 +12,7 @@ use swarm_state::promise::Promise;
 use swarm_state::sandbox::SandboxKind;
 use swarm_state::spec::{Prompt, ReviewerSpec};
 use swarm_state::tasks::gate::TaskGate;
-use swarm_state::tasks::{REVIEW_CAP, ReviewOptions};
+use swarm_state::tasks::{DEFAULT_REVIEW_CAP, ReviewOptions};
 
 use super::typed_path::absolute;
 use crate::cli::TaskListArgs;
@@ -87,7 +87,7 @@ pub(super) fn task_gate(args: &TaskListArgs, promise: Option<&str>, root: &Path)
         Error::usage(format!("--ralph-dir '{}' is not below {}", typed.display(), root.display()))
             .hint("the task list is in a directory of the project, such as ralph; --cwd sets the project")
     })?;
-    let review_cap = args.review_cap.map_or(REVIEW_CAP, u64::from);
+    let review_cap = args.review_cap.map_or(DEFAULT_REVIEW_CAP, u64::from);
     let review = ReviewOptions { skip_review: args.skip_review, review_cap };
     Ok(Some(TaskGate { dir: dir.to_owned(), review, promise, story: None }))
 }

@@ -21,7 +21,7 @@ use crate::protocol::{Call, Empty, Listing, WorkerView};
 use crate::shell::{quote, quote_path};
 use crate::task_files::TaskDir;
 
-const MAX_TASK_LIST_BYTES: u64 = 64 << 20;
+const MAX_LIST_BYTES: u64 = 64 << 20;
 
 pub(super) const CHECK_HINT: &str = "for all problems: swarm ralph tasks check";
 
@@ -56,8 +56,7 @@ impl TaskListFile {
     }
 
     pub(super) fn read(&self) -> Result<String> {
-        let bytes =
-            files::read_bounded(&self.path, MAX_TASK_LIST_BYTES).map_err(|error| self.not_read(&error))?;
+        let bytes = files::read_bounded(&self.path, MAX_LIST_BYTES).map_err(|error| self.not_read(&error))?;
         text_of(bytes).map_err(|error| self.not_read(&error))
     }
 
@@ -116,9 +115,9 @@ pub(super) fn read_input(path: &Path) -> io::Result<String> {
     let reader: Box<dyn Read> =
         if path == Path::new("-") { Box::new(io::stdin()) } else { Box::new(fs::File::open(path)?) };
     let mut bytes = vec![];
-    reader.take(MAX_TASK_LIST_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_TASK_LIST_BYTES {
-        let text = format!("it is larger than {MAX_TASK_LIST_BYTES} bytes");
+    reader.take(MAX_LIST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_LIST_BYTES {
+        let text = format!("it is larger than {MAX_LIST_BYTES} bytes");
         return Err(io::Error::new(ErrorKind::FileTooLarge, text));
     }
     text_of(bytes)

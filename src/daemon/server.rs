@@ -22,7 +22,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE_BYTES, RELEASE, Request, Response, VERSION};
 
 /// How long a client may take to send its hello.
-const CLIENT_HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a write to a client may block. Then the client is disconnected; subscribers reconnect and continue.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -46,13 +46,13 @@ pub(crate) async fn serve(
     inbox: mpsc::UnboundedSender<Input>,
     only_hooks: bool,
 ) {
-    let mut door = SocketListener::new(listener, path);
+    let mut listener = SocketListener::new(listener, path);
     // An agent in a sandbox that keeps connections open may not keep other clients out.
     let most = if only_hooks { MAX_HOOK_CLIENTS } else { descriptors::share() };
     let permits = Arc::new(Semaphore::new(most));
     let mut permit_timeout = PERMIT_TIMEOUT;
     loop {
-        let stream = match door.accept().await {
+        let stream = match listener.accept().await {
             Ok(stream) => stream,
             Err(error) => {
                 // Most likely no file descriptor is left: wait until some are closed.
@@ -103,8 +103,7 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>, onl
     }
     let (read, mut write) = stream.into_split();
     let mut lines = RequestLines { from: BufReader::new(read) };
-    let hello =
-        timeout(CLIENT_HELLO_TIMEOUT, lines.next()).await.map_err(|e| Error::system("no hello", e))??;
+    let hello = timeout(HELLO_TIMEOUT, lines.next()).await.map_err(|e| Error::system("no hello", e))??;
     let Some(hello) = hello else { return Ok(()) };
     let is_gone = send(&mut write, &own_hello()).await.is_err();
     match serde_json::from_slice::<ClientHello>(&hello) {

@@ -25,7 +25,7 @@ const SURVIVOR_GRACE: Duration = Duration::from_secs(2);
 /// How often to look whether they have ended.
 const SURVIVOR_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How many processes a finding names.
-const MAX_NAMED: usize = 8;
+const MAX_NAMED_PROCESSES: usize = 8;
 
 impl LoopRun {
     /// Ends the processes that the agent left, and describes them. `None` if the agent is not a process of its own.
@@ -153,10 +153,10 @@ impl Survivors {
     }
 }
 
-/// The names and ids of processes, at most [`MAX_NAMED`].
+/// The names and ids of processes, at most [`MAX_NAMED_PROCESSES`].
 fn named(procs: &[Proc]) -> String {
     let name = |proc: &Proc| format!("{} ({})", printable(&proc.comm), proc.pid);
-    let mut names: Vec<String> = procs.iter().take(MAX_NAMED).map(name).collect();
+    let mut names: Vec<String> = procs.iter().take(MAX_NAMED_PROCESSES).map(name).collect();
     let more = procs.len() - names.len();
     names.extend((more > 0).then(|| format!("and {more} more")));
     names.join(", ")

@@ -11,7 +11,7 @@ use super::program::Program;
 use crate::error::{Error, ErrorCode, Result};
 use crate::settings::NotifySettings;
 
-const NOTIFY_COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
+const NOTIFY_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Channel {
@@ -88,7 +88,7 @@ fn json(message: &Notification) -> Result<String> {
 
 async fn command(argv: &[String], message: &Notification) -> Result<String> {
     let input = format!("{}\n", json(message)?);
-    let program = Program { argv, input: &input, limit: NOTIFY_COMMAND_TIMEOUT };
+    let program = Program { argv, input: &input, limit: NOTIFY_TIMEOUT };
     let ended = program.run().await?;
     if ended.status.success() {
         return Ok(format!("{} exited with 0", argv[0]));
@@ -108,13 +108,12 @@ async fn desktop(message: &Notification) -> Result<String> {
     let urgency = format!("--urgency={urgency}");
     let (title, body) = (message.title(), message.body());
     let argv = ["notify-send", "--app-name=swarm", &urgency, "--", &title, &body].map(str::to_owned);
-    let ended =
-        Program { argv: &argv, input: "", limit: NOTIFY_COMMAND_TIMEOUT }.run().await.map_err(|error| {
-            if error.code == ErrorCode::NotFound {
-                return error.hint("install it, for example: apt install libnotify-bin");
-            }
-            error
-        })?;
+    let ended = Program { argv: &argv, input: "", limit: NOTIFY_TIMEOUT }.run().await.map_err(|error| {
+        if error.code == ErrorCode::NotFound {
+            return error.hint("install it, for example: apt install libnotify-bin");
+        }
+        error
+    })?;
     if ended.status.success() {
         return Ok("notify-send showed it".to_owned());
     }

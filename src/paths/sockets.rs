@@ -1,6 +1,6 @@
 //! The places of sockets.
 //!
-//! A Unix socket's path holds at most [`MAX_SOCKET_PATH_BYTES`] bytes, and a socket works on one host only. Below a longer
+//! A Unix socket's path holds at most [`MAX_SOCKET_PATH_BYTES`], and a socket works on one host only. Below a longer
 //! root, or one on a network file system, the sockets move to `/tmp/swarm-UID/HASH.sock`, where HASH is a hash of the
 //! root, so that two roots never share a socket. They do not move to a directory that a variable names, such as
 //! `XDG_RUNTIME_DIR` or `SLURM_TMPDIR`: a login over ssh and a hook may lack it, and client and daemon must find the

@@ -17,7 +17,7 @@ use crate::shell;
 const COMMAND_OUTPUT_FILE: &str = "output.txt";
 
 /// Practically no limit.
-const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+const MAX_RUN_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Works on one iteration.
 pub trait Agent {
@@ -104,7 +104,7 @@ impl CommandAgent {
     /// Makes the agent of an iteration.
     pub fn new(argv: Vec<String>, context: &AgentContext<'_>) -> Self {
         let (cwd, folder) = (context.cwd.to_owned(), context.folder.to_owned());
-        Self { argv, cwd, folder, limit: context.time_left.unwrap_or(YEAR).min(YEAR) }
+        Self { argv, cwd, folder, limit: context.time_left.unwrap_or(MAX_RUN_TIME).min(MAX_RUN_TIME) }
     }
 
     fn ran(&self, prompt: &str) -> Result<AgentState> {

@@ -1,7 +1,7 @@
 //! `[agents.NAME]`: changes to the built-in profiles, and new ones.
 //!
-//! A change replaces one field of a profile; [`AGENT_KEYS`] lists the allowed keys. Changes apply to the profile's serde
-//! form, so that a new field of [`Profile`] costs one line here.
+//! A change replaces one field of a profile; [`AGENT_KEYS`] lists the allowed keys. Changes apply to the profile's
+//! serde form, so that a new field of [`Profile`] costs one line here.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Logs: a worker's output, run by run, and a loop's `iterations.log`.
 //!
-//! A worker's log is bounded: at [`MAX_WORKER_LOG_BYTES`] it becomes `NAME.log.1` and replaces the earlier one, so a worker
-//! takes at most twice that. Reads start at the end and use no more memory than the caller allows.
+//! A worker's log is bounded: at [`MAX_WORKER_LOG_BYTES`] it becomes `NAME.log.1` and replaces the earlier one, so a
+//! worker takes at most twice that. Reads start at the end and use no more memory than the caller allows.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

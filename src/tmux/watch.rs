@@ -15,7 +15,7 @@ use super::types::Glance;
 /// The gate is exact for a program's output. This interval covers changes that tmux makes without a program, such as
 /// a reset by another client, and unknown faults of a version. If a decision depends on the screen, the watcher
 /// always captures it.
-pub const FULL_CAPTURE_EVERY: i64 = 300;
+pub const FULL_CAPTURE_INTERVAL_SECONDS: i64 = 300;
 
 /// The state of the panes at the last lists.
 #[derive(Debug, Default)]
@@ -106,7 +106,7 @@ impl Gate {
 
 /// How many times a pane's turn had come by this second. Each pane has its own offset, so one tick captures few.
 fn turn(pane: u32, at: i64) -> i64 {
-    at.saturating_add(i64::from(pane).saturating_mul(37)).div_euclid(FULL_CAPTURE_EVERY)
+    at.saturating_add(i64::from(pane).saturating_mul(37)).div_euclid(FULL_CAPTURE_INTERVAL_SECONDS)
 }
 
 #[cfg(test)]

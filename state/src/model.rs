@@ -26,13 +26,14 @@ pub struct InvalidName(pub String);
 
 impl WorkerName {
     /// The longest name, in characters (all of them ASCII).
-    pub const MAX_LEN: usize = 64;
+    pub const MAX_NAME_BYTES: usize = 64;
 
     /// Parses a name; [`InvalidName`] when the text breaks the rule of the type.
     pub fn new(text: &str) -> Result<Self, InvalidName> {
         let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        let ok =
-            (1..=Self::MAX_LEN).contains(&text.len()) && !text.starts_with('-') && text.chars().all(legal);
+        let ok = (1..=Self::MAX_NAME_BYTES).contains(&text.len())
+            && !text.starts_with('-')
+            && text.chars().all(legal);
         if ok { Ok(Self(text.to_owned())) } else { Err(InvalidName(text.to_owned())) }
     }
 
@@ -40,7 +41,7 @@ impl WorkerName {
     pub fn of_directory(dir: &std::path::Path, is_free: impl Fn(&Self) -> bool) -> Option<Self> {
         let base = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let legal = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '-' };
-        let base: String = base.chars().map(legal).take(Self::MAX_LEN - 8).collect();
+        let base: String = base.chars().map(legal).take(Self::MAX_NAME_BYTES - 8).collect();
         let base = base.trim_start_matches('-');
         let base = if base.is_empty() { "worker" } else { base };
         let numbered = (2u64..).map(|n| format!("{base}-{n}"));

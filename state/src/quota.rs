@@ -25,7 +25,7 @@ pub use parse::{claude_event_limits, claude_limits, codex_limits};
 pub const REACHED: &str = "reached";
 
 /// How far a reset may lie beyond the length of its window, in seconds. The clocks of two machines differ.
-const CLOCK_TOLERANCE: i64 = 600;
+const CLOCK_TOLERANCE_SECONDS: i64 = 600;
 
 /// How long a limit without a known window may last, in minutes.
 pub(crate) const MAX_WINDOW_MINUTES: u32 = 40 * 24 * 60;
@@ -139,7 +139,7 @@ impl QuotaFigure {
         let length = i64::from(self.minutes) * 60;
         let end = self.resets_at.unwrap_or(self.read_at.saturating_add(length));
         let left = end.saturating_sub(now);
-        left > 0 && left <= length.saturating_add(CLOCK_TOLERANCE)
+        left > 0 && left <= length.saturating_add(CLOCK_TOLERANCE_SECONDS)
     }
 }
 
@@ -183,7 +183,7 @@ impl AccountQuota {
         }
         let known = self.figures.get(&figure.window).filter(|known| known.is_current(now));
         let is_older = known.is_some_and(|known| match (known.resets_at, figure.resets_at) {
-            (Some(at), Some(new)) if (at - new).abs() > CLOCK_TOLERANCE => new < at,
+            (Some(at), Some(new)) if (at - new).abs() > CLOCK_TOLERANCE_SECONDS => new < at,
             _ => !is_newest && figure.used <= known.used,
         });
         if is_older {

@@ -12,7 +12,7 @@ use crate::proof::{Layer, Proof, ProofOutcome};
 const TEST_DIRS: [&str; 5] = ["test", "tests", "testdata", "__tests__", "__snapshots__"];
 
 /// Programs whose first argument is a script.
-const TEST_INTERPRETERS: [&str; 8] = ["sh", "bash", "python", "python3", "node", "perl", "ruby", "php"];
+const TEST_PROGRAMS: [&str; 8] = ["sh", "bash", "python", "python3", "node", "perl", "ruby", "php"];
 
 /// How many changed test files a finding names.
 const MAX_FINDING_FILES: usize = 3;
@@ -41,9 +41,7 @@ fn runs_tests(check: &str) -> bool {
         let program = words.next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
         let argument = words.find(|word| *word != "run").unwrap_or_default();
         let is_target = argument.split([':', '-', '_']).next() == Some("test");
-        program.contains("test")
-            || is_target
-            || TEST_INTERPRETERS.contains(&program) && argument.contains("test")
+        program.contains("test") || is_target || TEST_PROGRAMS.contains(&program) && argument.contains("test")
     })
 }
 

@@ -11,7 +11,7 @@ use crate::gates::error::{GatesError, OMIT_ONE};
 use crate::model::has_twice;
 
 /// Default number of failures of the held-out checks after which the loop pauses.
-const FINAL_TRIES: u32 = 3;
+const DEFAULT_FINAL_TRIES: u32 = 3;
 
 /// The fault of a number of tries without a check, and the next step for the user.
 const TRIES_ALONE: (&str, &str) = (
@@ -48,7 +48,7 @@ impl Default for RoomGates {
         Self {
             final_checks: vec![],
             hidden: None,
-            final_tries: FINAL_TRIES,
+            final_tries: DEFAULT_FINAL_TRIES,
             clean_check: false,
             setup: vec![],
             fix: vec![],
@@ -58,7 +58,7 @@ impl Default for RoomGates {
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires the signature")]
 fn is_usual_tries(tries: &u32) -> bool {
-    *tries == FINAL_TRIES
+    *tries == DEFAULT_FINAL_TRIES
 }
 
 impl RoomGates {
@@ -91,7 +91,7 @@ impl RoomGates {
         let has_final = !self.final_checks.is_empty();
         GatesError::first([
             (self.final_tries == 0, "--final-tries must be at least 1", "omit the option to use its default"),
-            (self.final_tries != FINAL_TRIES && !has_final, TRIES_ALONE.0, TRIES_ALONE.1),
+            (self.final_tries != DEFAULT_FINAL_TRIES && !has_final, TRIES_ALONE.0, TRIES_ALONE.1),
             (
                 has_twice(self.final_checks.iter().map(|check| check.trim())),
                 "the same --final-check is given twice",

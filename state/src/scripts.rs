@@ -38,7 +38,7 @@ const SHELL_WORDS: &str = " . : alias autoload bg bind break builtin caller case
     unalias unfunction unset unsetopt until vared wait whence where which while zmodload ";
 
 /// Maximum depth of nested `sh -c`.
-const DEPTH: u8 = 4;
+const MAX_SHELL_DEPTH: u8 = 4;
 
 /// The words that may name files which the command runs, in order, without duplicates.
 pub fn candidates(command: &str) -> Vec<String> {
@@ -122,7 +122,7 @@ fn changed_dir(dir: &str, to: &str) -> String {
 /// The commands of a text, also those within `sh -c TEXT`, in order.
 pub(crate) fn placed_commands(text: &str) -> Vec<PlacedCommand> {
     let mut found = vec![];
-    place(text, "", DEPTH, &mut found);
+    place(text, "", MAX_SHELL_DEPTH, &mut found);
     found
 }
 

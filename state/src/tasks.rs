@@ -32,7 +32,7 @@ pub use list::{ReviewState, ReviewStates, ReviewStatus, Story, TaskList};
 pub const APPROVED_AT_CAP: &str = "[AUTO-APPROVED AT CAP]";
 
 /// The default of `--review-cap` (§3).
-pub const REVIEW_CAP: u64 = 5;
+pub const DEFAULT_REVIEW_CAP: u64 = 5;
 
 /// The kind of work of an iteration (§6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +65,6 @@ pub struct ReviewOptions {
 
 impl Default for ReviewOptions {
     fn default() -> Self {
-        Self { skip_review: false, review_cap: REVIEW_CAP }
+        Self { skip_review: false, review_cap: DEFAULT_REVIEW_CAP }
     }
 }

@@ -15,8 +15,8 @@ use crate::daemon::clock::local_now;
 use crate::protocol::{AgentRequestView, HeldAnswer};
 
 /// How long a hook may not have asked.
-const MAX_SILENCE: Duration = Duration::from_secs(5);
-const ANSWER_KEPT: Duration = Duration::from_secs(120);
+const HOOK_SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
+const ANSWER_KEEP_TIME: Duration = Duration::from_secs(120);
 /// How long the agent shows its input box before its oldest request counts as answered in the dialog. When the hook
 /// starts, the dialog may not be on the screen yet.
 const DIALOG_GONE_DELAY: Duration = Duration::from_secs(2);
@@ -117,13 +117,13 @@ impl HeldRequests {
 impl HeldRequest {
     fn is_kept(&self, now: Instant) -> bool {
         match &self.answer {
-            Some((_, given)) => now.duration_since(*given) < ANSWER_KEPT,
-            None => now.duration_since(self.asked) < MAX_SILENCE,
+            Some((_, given)) => now.duration_since(*given) < ANSWER_KEEP_TIME,
+            None => now.duration_since(self.asked) < HOOK_SILENCE_TIMEOUT,
         }
     }
 
     fn is_open(&self, now: Instant) -> bool {
-        self.answer.is_none() && now.duration_since(self.asked) < MAX_SILENCE
+        self.answer.is_none() && now.duration_since(self.asked) < HOOK_SILENCE_TIMEOUT
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
         assert!(requests.answer(Some("1"), RequestAnswer::No, now, fits).unwrap().is_none());
         let yes = HeldAnswer::Answered(RequestAnswer::Yes);
         // The hook was slow, and then did not receive the answer.
-        let later = now + MAX_SILENCE;
+        let later = now + HOOK_SILENCE_TIMEOUT;
         assert_eq!(requests.ask(&request("1"), HOLD, false, later), (yes.clone(), true));
         assert_eq!(requests.ask(&request("1"), HOLD, false, later), (yes, false));
     }
@@ -170,7 +170,7 @@ mod tests {
         requests.ask(&request("1"), HOLD, false, now);
         assert!(requests.answer(None, RequestAnswer::No, now, |_| Err(())).is_err());
         assert_eq!(ids(&requests, now), ["1"]);
-        let later = now + MAX_SILENCE;
+        let later = now + HOOK_SILENCE_TIMEOUT;
         assert!(ids(&requests, later).is_empty());
         assert!(requests.answer(None, RequestAnswer::Yes, later, fits).unwrap().is_none());
     }

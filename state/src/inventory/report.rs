@@ -8,7 +8,7 @@ use super::summary::{tap, tap_test};
 use super::{ReportedTests, TestCounts};
 
 /// Of a report with more tests, only the counts are kept.
-const MAX_NAMED: usize = 50_000;
+const MAX_KEPT_TESTS: usize = 50_000;
 
 /// The format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ impl ReportFormat {
             Self::Tap => of_tap(text).ok_or_else(|| foreign("TAP"))?,
             Self::Libtest => libtest(text).ok_or_else(|| foreign("libtest JSON"))?,
         };
-        if tests.ran.len() + tests.skipped.len() > MAX_NAMED {
+        if tests.ran.len() + tests.skipped.len() > MAX_KEPT_TESTS {
             tests = ReportedTests { counts: tests.counts, ..ReportedTests::default() };
         }
         // Tests with the same name: one of them ran.

@@ -128,7 +128,7 @@ pub enum HookStyle {
 }
 
 /// The default of [`Profile::hold`], in seconds.
-const DEFAULT_HOLD: u64 = 300;
+const DEFAULT_HOLD_SECONDS: u64 = 300;
 
 impl Profile {
     /// The row for an unknown command. A screen is ready if its last row starts with an input mark, as of a program at
@@ -154,7 +154,7 @@ impl Profile {
 
     /// For how many seconds a request of the agent is held open for `swarm answer`.
     pub fn hold_seconds(&self) -> u64 {
-        self.hold.unwrap_or(DEFAULT_HOLD)
+        self.hold.unwrap_or(DEFAULT_HOLD_SECONDS)
     }
 
     /// True when the command runs once, without a screen of its own.
@@ -244,8 +244,8 @@ impl Profile {
     /// The cost of an iteration, millionths of a US dollar: as the command reports it, or computed from its tokens.
     pub fn cost(&self, account: &Account) -> Option<u64> {
         // An invalid amount counts as not reported.
-        let told = account.cost.filter(|dollars| dollars.is_finite() && *dollars >= 0.0);
-        told.map(|dollars| (dollars * 1e6).round() as u64).or_else(|| self.price(account.usage?))
+        let cost = account.cost.filter(|dollars| dollars.is_finite() && *dollars >= 0.0);
+        cost.map(|dollars| (dollars * 1e6).round() as u64).or_else(|| self.price(account.usage?))
     }
 
     /// Returns the cost of tokens, rounded up; `None` without the prices of reading and writing.

@@ -263,7 +263,7 @@ proptest! {
         let now = NOW + i64::from(jump);
         if let Some(figure) = quota.parking(park_at, now) {
             let left = figure.resets_at.unwrap() - now;
-            prop_assert!(left > 0 && left <= 5 * HOUR + CLOCK_TOLERANCE);
+            prop_assert!(left > 0 && left <= 5 * HOUR + CLOCK_TOLERANCE_SECONDS);
             prop_assert!(figure.used >= u16::from(park_at.unwrap()));
             prop_assert_eq!(quota.parking(park_at, now + left), None);
         }

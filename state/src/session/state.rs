@@ -31,13 +31,13 @@ pub const MIN_TOOL_CALLS: u64 = 1;
 pub struct SessionId(String);
 
 impl SessionId {
-    pub(crate) const MAX_BYTES: usize = 128;
+    pub(crate) const MAX_ID_BYTES: usize = 128;
 
     /// Parses an id; fails when the text cannot be part of a file name.
     pub fn new(id: &str) -> Result<Self, &'static str> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let is_ok =
-            (1..=Self::MAX_BYTES).contains(&id.len()) && !id.starts_with('.') && id.chars().all(is_plain);
+            (1..=Self::MAX_ID_BYTES).contains(&id.len()) && !id.starts_with('.') && id.chars().all(is_plain);
         let rule = "a session id is 1 to 128 letters, digits, '.', '_' or '-', and does not start with '.'";
         is_ok.then(|| Self(id.to_owned())).ok_or(rule)
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{IterationMode, REVIEW_CAP, ReviewStates};
+use super::{DEFAULT_REVIEW_CAP, IterationMode, ReviewStates};
 
 /// The file's name, in the project's directory.
 pub const MARKER_FILE: &str = ".ralph-active";
@@ -65,7 +65,7 @@ impl Default for RalphMarker {
             max_iterations: 0,
             mode: "direct".into(),
             skip_review: false,
-            review_cap: REVIEW_CAP,
+            review_cap: DEFAULT_REVIEW_CAP,
             iteration_mode: None,
             snapshot: None,
             iteration: None,

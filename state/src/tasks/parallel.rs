@@ -11,7 +11,7 @@ use super::{Story, TaskList};
 use crate::model::WorkerName;
 
 /// How many characters of a worker's name are from its story and its coordinator; the rest is for a number.
-const NAME_CHARS: usize = WorkerName::MAX_LEN - 4;
+const NAME_CHARS: usize = WorkerName::MAX_NAME_BYTES - 4;
 
 /// The limits of `--jobs` and `--max-in-review`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
