@@ -33,11 +33,11 @@ async fn pages(
     loop {
         let (Call::Logs(params) | Call::RalphLogs(params)) = &mut *call else { return Ok(()) };
         params.from = Some(from);
-        let cure = format!("swarm logs {} --history", params.name);
+        let hint = format!("swarm logs {} --history", params.name);
         let page: Lines = client.call(call, QUICK_TIMEOUT).await?;
         if page.run != run {
             let message = "another run has started; the rest of this run is in the history";
-            return Err(Error::new(ErrorCode::Conflict, message).hint(cure).into());
+            return Err(Error::new(ErrorCode::Conflict, message).hint(hint).into());
         }
         let next = page.next;
         take(page).await?;

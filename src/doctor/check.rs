@@ -58,8 +58,8 @@ impl Check {
 
     /// A failure from an error. `hint` is used if the error has none.
     pub(super) fn of(check: &'static str, error: Error, hint: &str) -> Self {
-        let cure = error.hint.unwrap_or_else(|| hint.to_owned());
-        Self::fail(check, error.message, cure)
+        let hint = error.hint.unwrap_or_else(|| hint.to_owned());
+        Self::fail(check, error.message, hint)
     }
 }
 

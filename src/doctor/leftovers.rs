@@ -27,15 +27,15 @@ pub(super) fn files(observed: &Observed) -> Vec<Check> {
     let mut checks: Vec<Check> = observed.disk.found.iter().map(damaged).collect();
     let list = observed.paths.legacy_state();
     for problem in &observed.disk.problems {
-        let cure =
+        let hint =
             format!("the earlier swarm's {} is never changed by this one; fix it by hand", list.display());
-        checks.push(Check::warn("state-files", problem.clone(), cure));
+        checks.push(Check::warn("state-files", problem.clone(), hint));
     }
     let dir = observed.paths.workers_dir();
     if observed.paths.root().is_dir() && !dir.is_dir() && DaemonLock::holder(&observed.paths).is_some() {
         let message = format!("'{}' is missing, with the records of all workers", dir.display());
-        let cure = "the daemon restores it and all records within seconds; then run doctor again";
-        checks.push(Check::fail("state-files", message, cure));
+        let hint = "the daemon restores it and all records within seconds; then run doctor again";
+        checks.push(Check::fail("state-files", message, hint));
     }
     if checks.iter().all(|check| check.check != "state-files") {
         let message = format!("{}, all readable", counted(observed.disk.records.len(), "worker"));
@@ -58,8 +58,8 @@ pub(super) fn files(observed: &Observed) -> Vec<Check> {
             continue;
         }
         let message = format!("'{}' belongs to a loop whose worker has no record", path.display());
-        let cure = format!("to remove it: swarm ralph clean {worker}");
-        checks.push(Check::warn("leftovers", message, cure));
+        let hint = format!("to remove it: swarm ralph clean {worker}");
+        checks.push(Check::warn("leftovers", message, hint));
     }
     checks
 }
@@ -81,8 +81,8 @@ fn damaged(found: &DamagedFile) -> Check {
     match damage {
         Damage::SetAside => {
             let message = format!("'{shown}' could not be read and was set aside");
-            let cure = "copy what you need, then remove it; 'man swarm-state' describes the format";
-            Check::warn("state-files", message, cure)
+            let hint = "copy what you need, then remove it; 'man swarm-state' describes the format";
+            Check::warn("state-files", message, hint)
         }
         Damage::Newer => {
             let message = format!("'{shown}' was not changed: {cause}");
@@ -90,8 +90,8 @@ fn damaged(found: &DamagedFile) -> Check {
         }
         Damage::Broken => {
             let message = format!("'{shown}' cannot be read: {cause}");
-            let cure = "fix it, or have the daemon set it aside: swarm daemon restart";
-            Check::fail("state-files", message, cure)
+            let hint = "fix it, or have the daemon set it aside: swarm daemon restart";
+            Check::fail("state-files", message, hint)
         }
         Damage::Events => {
             let message = format!("the event log '{shown}' is damaged: {cause}; the other events are kept");
@@ -119,14 +119,14 @@ pub(super) fn panes(observed: &Observed) -> Vec<Check> {
                     let is_loop = observed.disk.loops.iter().any(|(name, _)| name.as_str() == worker);
                     // How to spawn it again was in the record.
                     let how = if is_loop { ", as a worker that is not a loop" } else { "" };
-                    let cure = format!("to supervise it again{how}: swarm daemon restart");
-                    Check::warn("orphans", message, cure)
+                    let hint = format!("to supervise it again{how}: swarm daemon restart");
+                    Check::warn("orphans", message, hint)
                 }
                 None => {
                     let message = format!("pane {} of swarm's tmux session belongs to no worker", row.pane);
-                    let cure =
+                    let hint =
                         format!("examine it: tmux -S {} attach -t '{}'", quote_path(&socket), row.pane);
-                    Check::warn("orphans", message, cure)
+                    Check::warn("orphans", message, hint)
                 }
             }
         })
@@ -186,11 +186,11 @@ async fn advice(found: &git::Leftover) -> Result<Check> {
     let (repo, shown) = (quote_path(repo), repo.display());
     let Some(path) = worktree else {
         let message = format!("branch '{branch}' in '{shown}' belongs to no worker");
-        let cure = match merged {
+        let hint = match merged {
             true => format!("git -C {repo} branch -d '{branch}'"),
             false => format!("merge it, or list its unmerged commits: git -C {repo} log 'HEAD..{branch}' --"),
         };
-        return Ok(Check::warn("orphans", message, cure));
+        return Ok(Check::warn("orphans", message, hint));
     };
     let mut message = format!("worktree '{}' on branch '{branch}' belongs to no worker", path.display());
     let losses = if path.exists() { git::losses(path).await? } else { Losses::default() };
@@ -198,21 +198,21 @@ async fn advice(found: &git::Leftover) -> Result<Check> {
     if !losses.work.is_empty() {
         let shown: Vec<&str> = losses.work.iter().take(3).map(String::as_str).collect();
         message.push_str(&format!(", and holds work that exists nowhere else: {}", shown.join(", ")));
-        let cure =
+        let hint =
             format!("commit what you want to keep, then run doctor again; to see it: git -C {path} status");
-        return Ok(Check::warn("orphans", message, cure));
+        return Ok(Check::warn("orphans", message, hint));
     }
     if !losses.ignored.is_empty() {
         message.push_str(&format!(", and holds ignored files: {}", losses.ignored.summary()));
     }
-    let mut cure = format!(
+    let mut hint = format!(
         "look into it first, since a worker of another SWARM_DIR may be in it, or work that you kept; then: git -C \
          {repo} worktree remove {path}"
     );
     if merged {
-        cure.push_str(&format!(" && git -C {repo} branch -d '{branch}'"));
+        hint.push_str(&format!(" && git -C {repo} branch -d '{branch}'"));
     }
-    Ok(Check::warn("orphans", message, cure))
+    Ok(Check::warn("orphans", message, hint))
 }
 
 fn unknown(found: &git::Leftover) -> Check {

@@ -61,11 +61,11 @@ fn look(root: &Path, cgroup: &str, user: &str) -> Check {
                 Some(_) => "agents end when you log out: KillUserProcesses=yes in logind.conf",
                 None => "agents may end when you log out: logind.conf does not set KillUserProcesses",
             };
-            let cure = format!(
+            let hint = format!(
                 "{linger}, and run the daemon and its first spawn as a user service (man swarm-daemon); or set \
                  KillUserProcesses=no"
             );
-            Check::warn(CHECK_NAME, message, cure)
+            Check::warn(CHECK_NAME, message, hint)
         }
     }
 }
@@ -174,7 +174,7 @@ mod tests {
         let machine = machine(files);
         let check = look(machine.path(), cgroup, "ann");
         assert!(check.level == level && check.message.contains(says), "{check:?}");
-        assert_eq!(check.hint.is_some(), level != Level::Ok, "a cure with each finding: {check:?}");
+        assert_eq!(check.hint.is_some(), level != Level::Ok, "a hint with each finding: {check:?}");
     }
 
     #[test]

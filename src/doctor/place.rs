@@ -43,10 +43,10 @@ pub(super) fn directory(paths: &Paths) -> Vec<Check> {
     }
     let mut open = vec![];
     collect_open(root, &mut open, &mut 0);
-    let cure = format!("chmod -R go-rwx {}", quote_path(root));
+    let hint = format!("chmod -R go-rwx {}", quote_path(root));
     if found.mode() & 0o077 != 0 {
         let message = format!("{shown} is open to other users (mode {:04o})", found.mode() & 0o7777);
-        return vec![Check::warn("permissions", message, cure)];
+        return vec![Check::warn("permissions", message, hint)];
     }
     if let Some((first, mode)) = open.first() {
         let others = match open.len() - 1 {
@@ -54,7 +54,7 @@ pub(super) fn directory(paths: &Paths) -> Vec<Check> {
             more => format!(" and {more} more"),
         };
         let message = format!("'{}' (mode {mode:04o}){others} would be open to other users", first.display());
-        return vec![Check::warn("permissions", message, cure)];
+        return vec![Check::warn("permissions", message, hint)];
     }
     vec![Check::ok("directory", format!("{shown} is yours alone"))]
 }
@@ -90,18 +90,18 @@ pub(super) fn room(paths: &Paths) -> Check {
         }
     };
     let free_mib = free >> 20;
-    let cure = format!("free some space; to check it: df {}", quote_path(place));
+    let hint = format!("free some space; to check it: df {}", quote_path(place));
     if no_inodes {
         return Check::fail(
             "disk",
             format!("no file can be made at {}: no inodes are left", place.display()),
-            cure,
+            hint,
         );
     }
     let message = format!("{free_mib} MiB are free at {}", place.display());
     match free {
-        0..MIN_FREE_BYTES => Check::fail("disk", format!("only {message}: state may not be saved"), cure),
-        MIN_FREE_BYTES..LOW_FREE_BYTES => Check::warn("disk", format!("only {message}"), cure),
+        0..MIN_FREE_BYTES => Check::fail("disk", format!("only {message}: state may not be saved"), hint),
+        MIN_FREE_BYTES..LOW_FREE_BYTES => Check::warn("disk", format!("only {message}"), hint),
         LOW_FREE_BYTES.. => Check::ok("disk", message),
     }
 }

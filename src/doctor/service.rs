@@ -32,8 +32,8 @@ pub(super) fn sockets(paths: &Paths) -> Vec<Check> {
         let found = fs::symlink_metadata(&socket);
         if found.is_ok_and(|found| !found.file_type().is_socket()) {
             let message = format!("{} exists and is not a socket", socket.display());
-            let cure = format!("check it, then move it away: mv {0} {0}.old", quote_path(&socket));
-            checks.push(Check::fail("socket", message, cure));
+            let hint = format!("check it, then move it away: mv {0} {0}.old", quote_path(&socket));
+            checks.push(Check::fail("socket", message, hint));
         }
     }
     let dir = paths.socket().parent().map(Path::to_owned).unwrap_or_default();
@@ -75,8 +75,8 @@ pub(super) async fn daemon(paths: &Paths, live: usize, disk: &DiskSurvey) -> Vec
     let socket = paths.socket();
     if !nobody {
         let Err(error) = connect::probe(&paths.into()).await else { return vec![] };
-        let cure = format!("check it: ls -l {}", quote_path(&socket));
-        return vec![Check::of("daemon", error, &cure)];
+        let hint = format!("check it: ls -l {}", quote_path(&socket));
+        return vec![Check::of("daemon", error, &hint)];
     }
     if let Some(error) = owner::elsewhere(paths) {
         return vec![Check::of("daemon", error, "swarm daemon take-over")];
@@ -105,9 +105,9 @@ async fn answers(paths: &Paths, mut client: connect::Client, disk: &DiskSurvey) 
     let view: DaemonView = match client.call(&Call::DaemonStatus(Empty {}), DOCTOR_ANSWER_TIMEOUT).await {
         Ok(view) => view,
         Err(error) => {
-            let cure = connect::kill_hint(&paths.daemon_log(), pid);
+            let hint = connect::kill_hint(&paths.daemon_log(), pid);
             let message = format!("the daemon (pid {pid}) hangs: {}", error.message);
-            return vec![Check::fail("daemon", message, cure)];
+            return vec![Check::fail("daemon", message, hint)];
         }
     };
     let own = RELEASE;
@@ -124,14 +124,14 @@ async fn answers(paths: &Paths, mut client: connect::Client, disk: &DiskSurvey) 
         Check::warn("notify", message, "to try each channel: swarm notify test")
     }));
     if let Ok(listing) = client.call::<Listing>(&Call::Ls(Empty {}), DOCTOR_ANSWER_TIMEOUT).await {
-        checks.extend(told(&listing, disk));
+        checks.extend(other_problems(&listing, disk));
         checks.extend(listed_lost(&listing));
     }
     checks
 }
 
 /// Problems from the daemon's list that no other check reports.
-fn told(listing: &Listing, disk: &DiskSurvey) -> Vec<Check> {
+fn other_problems(listing: &Listing, disk: &DiskSurvey) -> Vec<Check> {
     let named = |problem: &String| {
         disk.problems.contains(problem)
             || disk.found.iter().any(|found| problem.contains(&*found.path.to_string_lossy()))
@@ -152,8 +152,8 @@ async fn without_socket(paths: &Paths, pid: u32, disk: &DiskSurvey) -> Vec<Check
         }
     }
     let message = format!("a daemon runs (pid {pid}), but does not listen at {}", paths.socket().display());
-    let cure = format!("agents keep running, and the next command starts another daemon: kill {pid}");
-    vec![Check::fail("daemon", message, cure)]
+    let hint = format!("agents keep running, and the next command starts another daemon: kill {pid}");
+    vec![Check::fail("daemon", message, hint)]
 }
 
 /// The kind of a lost worker, which decides the fix.
@@ -192,7 +192,7 @@ fn lost_kind(record: &Record) -> Option<LostKind> {
 }
 
 fn lost_worker(name: &str, kind: LostKind) -> Check {
-    let (what, cure) = match kind {
+    let (what, hint) = match kind {
         LostKind::Loop => ("continues its loop", format!("swarm kill {name} ends it")),
         LostKind::Plain => ("starts it again", format!("swarm clean {name} deletes it")),
         LostKind::Earlier => {
@@ -203,5 +203,5 @@ fn lost_worker(name: &str, kind: LostKind) -> Check {
     };
     let start = start_again(name, matches!(kind, LostKind::Loop));
     let message = format!("worker '{name}' is lost: its tmux server went away");
-    Check::warn("lost", message, format!("{start} {what}; {cure}"))
+    Check::warn("lost", message, format!("{start} {what}; {hint}"))
 }

@@ -218,9 +218,9 @@ pub(super) fn helper(paths: &Paths) -> Option<Check> {
                 "{} cannot be started ({why}); panes and hooks use {shown} until that is removed",
                 placed.display()
             );
-            let cure =
+            let hint =
                 format!("check it and its file system, then start a worker: ls -ld {}", quote_path(&placed));
-            Some(Check::warn("helper", message, cure))
+            Some(Check::warn("helper", message, hint))
         }
         (Err(why), Err(other)) => {
             let message = format!(

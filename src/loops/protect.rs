@@ -193,14 +193,14 @@ pub(super) fn warnings(loop_run: &LoopRun, base: &Base) -> Result<Vec<String>> {
 
 pub(crate) fn check(texts: &[String]) -> Result<()> {
     for text in texts {
-        let cure = "for example --protect 'tests/**/*.py'; ** matches subdirectories";
+        let hint = "for example --protect 'tests/**/*.py'; ** matches subdirectories";
         let outside = Path::new(text).components().any(|part| part == Component::ParentDir);
         if outside || Path::new(text).is_absolute() {
             let message = format!("--protect '{text}' is not in the worker's directory");
             return Err(Error::usage(message).hint("--protect accepts paths below the worker's directory"));
         }
         if matches!(bare(text).trim(), "" | ".") {
-            return Err(Error::usage(format!("--protect '{text}' names no file")).hint(cure));
+            return Err(Error::usage(format!("--protect '{text}' names no file")).hint(hint));
         }
     }
     globs(texts).map(drop)

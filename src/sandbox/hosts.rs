@@ -88,7 +88,7 @@ impl ProxyRules for PaneRules {
         }
     }
 
-    fn cure(&self, target: &RequestTarget) -> String {
+    fn hint(&self, target: &RequestTarget) -> String {
         format!("swarm allow {} {target}", self.proxy.worker)
     }
 }
@@ -142,7 +142,7 @@ impl ProxyRules for CheckRules {
         tracing::info!(worker = %self.worker, %target, "a check asked for a host that is not allowed");
     }
 
-    fn cure(&self, target: &RequestTarget) -> String {
+    fn hint(&self, target: &RequestTarget) -> String {
         format!("swarm allow {} {target}", self.worker)
     }
 }

@@ -38,7 +38,7 @@ pub(crate) trait ProxyRules: Send + Sync + 'static {
     fn list(&self) -> AllowList;
     fn refused(&self, target: &RequestTarget, why: &HostRefusal);
     /// The command with which a person allows `target`.
-    fn cure(&self, target: &RequestTarget) -> String;
+    fn hint(&self, target: &RequestTarget) -> String;
 }
 
 /// A running proxy. It ends when this is dropped; its connections end with their processes.
@@ -118,7 +118,7 @@ async fn refuse(
     rules.refused(target, why);
     let text = match why {
         HostRefusal::NotListed => {
-            format!("{target} is not an allowed host. A person can allow it: {}", rules.cure(target))
+            format!("{target} is not an allowed host. A person can allow it: {}", rules.hint(target))
         }
         HostRefusal::PrivateAddress(address) => {
             format!("{target} has the private address {address}, which only an entry for the address allows")

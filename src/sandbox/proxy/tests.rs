@@ -19,7 +19,7 @@ impl ProxyRules for Recording {
         self.refused.lock().unwrap().push(format!("{target} {why:?}"));
     }
 
-    fn cure(&self, target: &RequestTarget) -> String {
+    fn hint(&self, target: &RequestTarget) -> String {
         format!("swarm allow fix {target}")
     }
 }
