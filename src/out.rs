@@ -147,20 +147,20 @@ impl Out {
     /// Returns when the reader of stdout has gone away. A command that prints rarely would otherwise outlive its reader
     /// by hours. Never returns for a file or a terminal.
     pub(crate) async fn reader_gone(self) {
-        let (tell, told) = oneshot::channel();
+        let (sender, is_gone) = oneshot::channel();
         // A poll cannot be canceled; the thread ends with the process.
         std::thread::spawn(move || {
             let stdout = io::stdout();
             loop {
                 let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
                 match poll(&mut fds, PollTimeout::NONE) {
-                    Ok(_) if fds[0].any().is_some_and(|gone| gone) => return tell.send(true),
+                    Ok(_) if fds[0].any().is_some_and(|gone| gone) => return sender.send(true),
                     Ok(_) | Err(Errno::EINTR) => {}
-                    Err(_) => return tell.send(false),
+                    Err(_) => return sender.send(false),
                 }
             }
         });
-        if !told.await.unwrap_or(false) {
+        if !is_gone.await.unwrap_or(false) {
             std::future::pending::<()>().await;
         }
     }

@@ -22,7 +22,7 @@ mod workers;
 pub use events::{
     MissingNotices, MissingReason, NextNotification, Notice, NotifyNextParams, Snapshot, SubscribeParams,
 };
-pub use hook::{HeldAnswer, HookHeard, HookNews, HookParams};
+pub use hook::{HeldAnswer, HookAnswer, HookNews, HookParams};
 pub use output::{Lines, LogsParams, PeekParams, Peeked, RUNNING, is_run_header};
 pub use quota::{QuotaAccountView, QuotaFigureView, QuotaLifted, QuotaView};
 pub use ralph::{Changed, Cleaned, HoldChanged, RalphCleanParams, RalphSetParams, RalphView, ResumeParams};
@@ -186,7 +186,7 @@ pub enum Call {
     /// Accepts changes to watched files; answers [`Approved`]. Refused from inside the worker.
     #[serde(rename = "ralph.approve")]
     RalphApprove(Named),
-    /// Reports an event of the worker's own agent, from its hooks; answers [`HookHeard`]. Has no effect from outside
+    /// Reports an event of the worker's own agent, from its hooks; answers [`HookAnswer`]. Has no effect from outside
     /// the worker.
     #[serde(rename = "hook")]
     Hook(Box<HookParams>),

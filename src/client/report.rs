@@ -212,10 +212,10 @@ pub(super) fn watched(report: &Report) -> Option<String> {
 /// Lists the watched files that changed without approval, except those that the last iteration lists already.
 pub(super) fn unapproved(report: &Report) -> Option<String> {
     let verdict = report.iterations.last().and_then(|last| last.verdict.as_ref());
-    let told = |file: &String| verdict.is_some_and(|verdict| verdict.changed.contains(file));
-    let untold: Vec<String> = report.unapproved.iter().filter(|file| !told(file)).cloned().collect();
-    let files = printable(&swarm_state::notice::named(&untold, 3));
-    (!untold.is_empty()).then(|| format!("changed without approval since the start: {files}"))
+    let is_listed = |file: &String| verdict.is_some_and(|verdict| verdict.changed.contains(file));
+    let unlisted: Vec<String> = report.unapproved.iter().filter(|file| !is_listed(file)).cloned().collect();
+    let files = printable(&swarm_state::notice::named(&unlisted, 3));
+    (!unlisted.is_empty()).then(|| format!("changed without approval since the start: {files}"))
 }
 
 /// Whether the agent's last output explains the end of the iteration.

@@ -10,7 +10,7 @@
 //!   (created, but not recorded), `base` (the loop's baseline exists), `launch` (all files of a run exist, the window
 //!   does not), `paste`, `enter` and `taken`, `typed` (a text is in the input box, but not submitted), `stored`,
 //!   `concluded`, `result` and `verdict` of the end of a run, `leave` (what follows from the verdict is saved, the
-//!   run's folder still exists), `birth` and `remove` of a worker and its worktree, and two in a clean-up: the
+//!   run's folder still exists), `create` and `remove` of a worker and its worktree, and two in a clean-up: the
 //!   worktree is removed (`clean_tree+`), everything but the record is removed (`clean_files+`);
 //! - around a canary: its journal exists (`canary_journal`), it is in the tree (`canary_written`), its check has ended
 //!   (`canary_run`), it was removed (`canary_removed`);

@@ -48,8 +48,8 @@ impl Supervisor {
     pub(crate) fn repair_log(&mut self, name: &WorkerName) {
         let ours = |s: &&Slot| s.spec.ralph.is_some() && s.origin.legacy.is_none();
         let Some(slot) = self.slots.get(name).filter(ours) else { return };
-        let told = slot.engine.due_entries();
-        let paused = told.iter().any(|entry| matches!(entry, Entry::Paused { .. }));
+        let entries = slot.engine.due_entries();
+        let paused = entries.iter().any(|entry| matches!(entry, Entry::Paused { .. }));
         let is_stopped = slot.engine.is_stopped();
         let mut lines = self.logged(name);
         if lines.is_empty() && is_stopped {
@@ -61,7 +61,7 @@ impl Supervisor {
             missing.extend(Entry::Resumed.log_lines().iter().map(|line| stamped(line)));
             lines.extend(Entry::Resumed.log_lines());
         }
-        for entry in told {
+        for entry in entries {
             for line in entry.log_lines() {
                 let there = match entry {
                     Entry::Paused { .. } => pause_stands(&lines),

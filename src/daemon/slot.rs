@@ -227,7 +227,7 @@ impl Slot {
     /// Rebuilds the reader of the live run: for a new done pattern, or in a new daemon.
     pub(crate) fn rebuild_reader(&mut self) {
         let dir = self.driver.context.run_dir(self.engine.run());
-        let is_review = || course_of(self).turn_mode() == Some(IterationMode::Review);
+        let is_review = || loop_run_of(self).turn_mode() == Some(IterationMode::Review);
         let reviewer = self.spec.of_reviewer().filter(|_| is_review());
         let spec = reviewer.as_ref().unwrap_or(&self.spec);
         if let (Ok(mut fresh), Ok(mut shared)) = (input::reader(spec), self.reader.lock()) {
@@ -274,7 +274,7 @@ impl Slot {
     /// The loop with a task list; `None` for another worker.
     pub(crate) fn task_loop(&self) -> Option<LoopRun> {
         self.spec.ralph.as_ref()?.gates.tasks.as_ref()?;
-        Some(course_of(self))
+        Some(loop_run_of(self))
     }
 
     /// Steps the engine. Nothing else in the daemon does.
@@ -351,7 +351,7 @@ impl Slot {
     }
 }
 
-pub(crate) fn course_of(slot: &Slot) -> LoopRun {
+pub(crate) fn loop_run_of(slot: &Slot) -> LoopRun {
     loop_run(&slot.driver.context, &slot.spec, &loop_id(slot.origin.started), slot.cwd())
 }
 

@@ -209,9 +209,9 @@ async fn main_tree(cwd: &Path, common: &Path) -> Result<PathBuf> {
     if git_dir.ok && top.ok && same_path(&cwd.join(git_dir.path()), common) {
         return Ok(fs::canonicalize(top.path()).unwrap_or_else(|_| top.path()));
     }
-    let told = git(cwd, SHORT_TIMEOUT, &["config", "--get", "core.worktree"]).await?;
-    let told = told.ok.then(|| fs::canonicalize(common.join(told.path())).ok()).flatten();
-    Ok(told.unwrap_or_else(|| common.to_owned()))
+    let worktree = git(cwd, SHORT_TIMEOUT, &["config", "--get", "core.worktree"]).await?;
+    let worktree = worktree.ok.then(|| fs::canonicalize(common.join(worktree.path())).ok()).flatten();
+    Ok(worktree.unwrap_or_else(|| common.to_owned()))
 }
 
 /// Refuses a name that no branch can have.

@@ -1,6 +1,6 @@
 //! Alerts an agent that fills its context: the part of `swarm hook post-tool-use` that touches files.
 //!
-//! Only the end of the transcript is read, because the hook runs after each tool call. For each alert that was given,
+//! Only the end of the transcript is read, because the hook runs after each tool call. For each alert that was sent,
 //! a session has an empty file named after its threshold. The file is created exclusively, so two hooks at once give
 //! one alert. Used by [`super::run`]. Deliberately absent: the measure and the text ([`swarm_state::context`]).
 
@@ -59,7 +59,7 @@ fn read_tail(path: &Path) -> io::Result<(ContextTail, u64)> {
     Ok((tail, text_size))
 }
 
-/// Returns the output of the hook if an alert is due. An alert that cannot be remembered is not given: it would be
+/// Returns the output of the hook if an alert is due. An alert that cannot be remembered is not sent: it would be
 /// repeated after each tool call. `max`: the limit of the worker's iteration.
 pub(super) fn alert(
     paths: &Paths,
@@ -71,17 +71,17 @@ pub(super) fn alert(
     if input.is_sub_agent {
         return None;
     }
-    let given = GivenAlerts::of(paths, input)?;
-    let mut last = given.last();
+    let sent = SentAlerts::of(paths, input)?;
+    let mut last = sent.last();
     if let Some(rearmed) = context.rearmed(last) {
-        given.forget();
-        let _ = given.claim(&rearmed.to_string());
+        sent.forget();
+        let _ = sent.claim(&rearmed.to_string());
         last = rearmed;
     }
-    let due = context.due(last).filter(|threshold| given.claim(&threshold.to_string()));
+    let due = context.due(last).filter(|threshold| sent.claim(&threshold.to_string()));
     let texts = [
         due.map(|threshold| context.alert(threshold, has_tasks(input))),
-        max.filter(|max| context.percent() >= *max && given.claim(LIMIT_FILE)).map(|max| context.nudge(max)),
+        max.filter(|max| context.percent() >= *max && sent.claim(LIMIT_FILE)).map(|max| context.nudge(max)),
     ];
     let text = texts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
     let event = json!({ "hookEventName": "PostToolUse", "additionalContext": text });
@@ -90,8 +90,8 @@ pub(super) fn alert(
 
 /// Makes all alerts of a session due again, and deletes those of old sessions.
 pub(super) fn rearm(paths: &Paths, input: &HookInput) {
-    if let Some(given) = GivenAlerts::of(paths, input) {
-        given.forget();
+    if let Some(sent) = SentAlerts::of(paths, input) {
+        sent.forget();
     }
     let is_old = |entry: &fs::DirEntry| {
         let changed = entry.metadata().and_then(|found| found.modified()).ok();
@@ -120,12 +120,12 @@ fn root(paths: &Paths) -> PathBuf {
     paths.sessions_dir().join(".context")
 }
 
-/// The alerts that a session was given.
-struct GivenAlerts {
+/// The alerts that a session was sent.
+struct SentAlerts {
     dir: PathBuf,
 }
 
-impl GivenAlerts {
+impl SentAlerts {
     /// `None` for a session without a valid id.
     fn of(paths: &Paths, input: &HookInput) -> Option<Self> {
         let session = SessionId::new(input.session.as_deref()?).ok()?;
@@ -138,7 +138,7 @@ impl GivenAlerts {
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).max().unwrap_or(0)
     }
 
-    /// Records an alert; false if it was given already.
+    /// Records an alert; false if it was sent already.
     fn claim(&self, name: &str) -> bool {
         let mut options = OpenOptions::new();
         private_dir(&self.dir).is_ok()

@@ -15,7 +15,7 @@ use swarm_state::quota::QuotaAccount;
 
 use super::command::{TIMEOUT_SECONDS, command};
 use super::merge::{set_timeout, with_hooks};
-use super::status_line::{self, GIVEN_COMMAND};
+use super::status_line::{self, COMMAND_VARIABLE};
 use crate::error::{Error, Result};
 use crate::store::{read_bounded, write_unsynced};
 
@@ -82,9 +82,9 @@ impl Launch<'_> {
     }
 
     fn claude(mut self, program: HookProgram<'_>, dir: &Path) -> Result<()> {
-        let given = given_settings(self.argv);
+        let argument = settings_argument(self.argv);
         // Claude Code uses only the last --settings, so the user's settings are merged into swarm's file.
-        let theirs = match &given {
+        let theirs = match &argument {
             Some((_, value)) => read_settings(value, self.cwd)?,
             None => json!({}),
         };
@@ -114,7 +114,7 @@ impl Launch<'_> {
             file.to_string_lossy().into_owned()
         };
         // A --settings that remained would come after swarm's and replace it.
-        while let Some((place, _)) = given_settings(self.argv) {
+        while let Some((place, _)) = settings_argument(self.argv) {
             self.argv.drain(place);
         }
         let at = self.profile.place_of_program(self.argv);
@@ -125,14 +125,14 @@ impl Launch<'_> {
 
     /// Passes swarm's status line, which reads the usage limits and shows the user's own.
     fn set_status_line(&mut self, settings: &mut Value, program: &Path) {
-        let given = settings.get("statusLine").filter(|line| line.is_object()).cloned();
-        if let Some(command) = given.as_ref().and_then(|line| line["command"].as_str()) {
-            self.env.insert(GIVEN_COMMAND.to_owned(), command.to_owned());
+        let theirs = settings.get("statusLine").filter(|line| line.is_object()).cloned();
+        if let Some(command) = theirs.as_ref().and_then(|line| line["command"].as_str()) {
+            self.env.insert(COMMAND_VARIABLE.to_owned(), command.to_owned());
         }
         let account = QuotaAccount::of(self.profile.hooks, self.env);
         let files = status_line::files(Some(self.cwd), account.as_ref().map(|account| &*account.dir));
         // Its other keys, such as the padding, are the user's.
-        let mut line = given.or_else(|| status_line::setting(&files)).unwrap_or_else(|| json!({}));
+        let mut line = theirs.or_else(|| status_line::setting(&files)).unwrap_or_else(|| json!({}));
         line["type"] = "command".into();
         line["command"] = command(program, HookEvent::StatusLine).into();
         settings["statusLine"] = line;
@@ -145,7 +145,7 @@ fn with_guard(events: &[HookEvent], guard: bool) -> Vec<HookEvent> {
 }
 
 /// Finds the user's `--settings`: its position and its value.
-fn given_settings(argv: &[String]) -> Option<(std::ops::Range<usize>, String)> {
+fn settings_argument(argv: &[String]) -> Option<(std::ops::Range<usize>, String)> {
     let end = argv.iter().position(|arg| arg == "--").unwrap_or(argv.len());
     (0..end).rev().find_map(|at| match argv[at].strip_prefix("--settings")? {
         "" => Some((at..(at + 2).min(end), argv.get(at + 1).filter(|_| at + 1 < end)?.clone())),
@@ -228,7 +228,7 @@ mod tests {
     fn the_status_line_keeps_the_keys_and_the_command_of_the_users() {
         let dir = tempfile::tempdir().unwrap();
         let (argv, env) = passed(&["claude"], dir.path()).unwrap();
-        assert_eq!((argv.len(), env.contains_key(GIVEN_COMMAND)), (3, false));
+        assert_eq!((argv.len(), env.contains_key(COMMAND_VARIABLE)), (3, false));
         let line = settings(dir.path())["statusLine"].clone();
         assert_eq!(line["type"], "command");
         assert!(line["command"].as_str().unwrap().ends_with(" /opt/swarm status-line"), "{line}");
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(settings(dir.path())["statusLine"]["padding"], 3);
         let given = r#"{"statusLine":{"type":"command","command":"given","refreshInterval":5}}"#;
         let (_, env) = passed(&["claude", "--settings", given], dir.path()).unwrap();
-        assert_eq!(env[GIVEN_COMMAND], "given");
+        assert_eq!(env[COMMAND_VARIABLE], "given");
         let line = settings(dir.path())["statusLine"].clone();
         assert_eq!((&line["refreshInterval"], line.get("padding")), (&json!(5), None));
         // Without a terminal no status line is shown.

@@ -14,7 +14,7 @@ use swarm_state::hook::HookInput;
 
 use crate::paths::Paths;
 use crate::protocol::{
-    Call, ClientHello, HookHeard, HookNews, HookParams, MAX_LINE_BYTES, RELEASE, Request, Response, VERSION,
+    Call, ClientHello, HookAnswer, HookNews, HookParams, MAX_LINE_BYTES, RELEASE, Request, Response, VERSION,
 };
 use crate::sandbox::is_inside;
 
@@ -48,7 +48,7 @@ pub(super) fn report_to_daemon(
     place: &WorkerPlace,
     input: &HookInput,
     news: Option<HookNews>,
-) -> Option<HookHeard> {
+) -> Option<HookAnswer> {
     // A sandbox shows only the socket for hooks.
     let socket = if is_inside(paths) { paths.hook_socket_in_sandbox() } else { paths.socket() };
     let params = HookParams {
@@ -62,7 +62,7 @@ pub(super) fn report_to_daemon(
 }
 
 /// Reports an event. Returns the daemon's answer; `None` on any error.
-pub fn report(socket: &Path, params: HookParams) -> Option<HookHeard> {
+pub fn report(socket: &Path, params: HookParams) -> Option<HookAnswer> {
     let mut stream = UnixStream::connect(socket).ok()?;
     stream.set_read_timeout(Some(HOOK_ANSWER_TIMEOUT)).ok()?;
     stream.set_write_timeout(Some(HOOK_ANSWER_TIMEOUT)).ok()?;

@@ -17,7 +17,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::json;
 use swarm_state::answer::{hook_output, request};
 use swarm_state::context::ContextUse;
-use swarm_state::hook::{HookEvent, HookHost, HookInput, heard};
+use swarm_state::hook::{HookEvent, HookHost, HookInput, signal_of};
 use swarm_state::session::{SessionId, StopAnswer};
 
 use super::command::{SHELL_NAME, TIMEOUT_SECONDS};
@@ -112,7 +112,7 @@ fn event_of(args: &[OsString]) -> Option<HookEvent> {
 
 fn answer_to(args: &[OsString], called: HookCall, known: &KnownLoop) -> Option<String> {
     let event = event_of(args)?;
-    let bytes = given(args)?;
+    let bytes = hook_input(args)?;
     if event == HookEvent::StatusLine {
         return status_line::show(&bytes, &|name| std::env::var_os(name));
     }
@@ -184,7 +184,7 @@ fn hold(paths: &Paths, place: &WorkerPlace, input: &HookInput) -> Option<String>
         let news = HookNews::Holds { request: request.clone() };
         match report_to_daemon(paths, place, input, Some(news)) {
             None => {}
-            Some(heard) => match heard.answer {
+            Some(answer) => match answer.answer {
                 Some(HeldAnswer::Wait) => last_answer = Instant::now(),
                 Some(HeldAnswer::Answered(answer)) => {
                     let output = hook_output(tool, arguments, input.suggestions.as_ref(), &answer);
@@ -200,7 +200,7 @@ fn hold(paths: &Paths, place: &WorkerPlace, input: &HookInput) -> Option<String>
 }
 
 /// The input of the hook. Codex's `notify` has it as an argument.
-fn given(args: &[OsString]) -> Option<Vec<u8>> {
+fn hook_input(args: &[OsString]) -> Option<Vec<u8>> {
     Some(match args.get(1) {
         Some(text) => text.to_str()?.as_bytes().to_vec(),
         None => input().unwrap_or_default(),
@@ -249,11 +249,11 @@ fn news_of(event: HookEvent, input: &HookInput, held: bool, context: Option<u8>)
     match event {
         HookEvent::SessionStart => {
             // A compaction keeps the session's id. Another id belongs to an agent that this agent started.
-            let anew = input.cause.as_deref() == Some("clear");
-            Some(HookNews::Session { anew })
+            let cleared = input.cause.as_deref() == Some("clear");
+            Some(HookNews::Session { cleared })
         }
         HookEvent::PostToolUse => Some(HookNews::ToolUsed { context }),
-        _ => heard(event, input, held).map(HookNews::from),
+        _ => signal_of(event, input, held).map(HookNews::from),
     }
 }
 

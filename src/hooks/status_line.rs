@@ -38,7 +38,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_STATUS_LINE_BYTES: u64 = 64 << 10;
 
 /// The variable with the command from the user's own `--settings`, whose value swarm replaces.
-pub(super) const GIVEN_COMMAND: &str = "SWARM_STATUS_LINE";
+pub(super) const COMMAND_VARIABLE: &str = "SWARM_STATUS_LINE";
 
 /// The variable that marks the user's command, which must not start itself again.
 const RUNNING_VARIABLE: &str = "SWARM_STATUS_LINE_RUNS";
@@ -63,9 +63,9 @@ pub(super) fn show(bytes: &[u8], var: &dyn Fn(&str) -> Option<OsString>) -> Opti
 
 /// The user's command: of `--settings`, else of the project's settings, else of the user's own.
 fn command(input: &Value, var: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
-    let given = var(GIVEN_COMMAND).filter(|command| !command.is_empty());
-    let found = match given {
-        Some(given) => given.into_string().ok(),
+    let passed = var(COMMAND_VARIABLE).filter(|command| !command.is_empty());
+    let found = match passed {
+        Some(command) => command.into_string().ok(),
         None => setting(&settings_files(input, var))?["command"].as_str().map(str::to_owned),
     };
     found.filter(|command| !command.trim().is_empty() && !is_ours(command))
@@ -74,8 +74,8 @@ fn command(input: &Value, var: &dyn Fn(&str) -> Option<OsString>) -> Option<Stri
 /// The settings files of Claude Code, those that count first.
 fn settings_files(input: &Value, var: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let dir = |name: &str| var(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
-    let told = ["/workspace/project_dir", "/cwd"].iter().find_map(|at| input.pointer(at)?.as_str());
-    let project = dir("CLAUDE_PROJECT_DIR").or_else(|| told.map(PathBuf::from));
+    let named = ["/workspace/project_dir", "/cwd"].iter().find_map(|at| input.pointer(at)?.as_str());
+    let project = dir("CLAUDE_PROJECT_DIR").or_else(|| named.map(PathBuf::from));
     let user = dir("CLAUDE_CONFIG_DIR").or_else(|| Some(dir("HOME")?.join(".claude")));
     files(project.as_deref(), user.as_deref())
 }
@@ -112,7 +112,7 @@ struct StatusCommand {
 /// Starts the user's command in a process group of its own.
 fn start(command: &str, input: &[u8]) -> Option<StatusCommand> {
     let mut shell = Command::new("/bin/sh");
-    shell.arg("-c").arg(command).env(RUNNING_VARIABLE, "1").env_remove(GIVEN_COMMAND).process_group(0);
+    shell.arg("-c").arg(command).env(RUNNING_VARIABLE, "1").env_remove(COMMAND_VARIABLE).process_group(0);
     shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = shell.spawn().ok()?;
     let (mut stdin, stdout, input) = (child.stdin.take()?, child.stdout.take()?, input.to_vec());
@@ -187,7 +187,7 @@ mod tests {
         }
         let mut vars = BTreeMap::from([("HOME", dir.path().join("home").into_os_string())]);
         if let Some(given) = given {
-            vars.insert(GIVEN_COMMAND, given.into());
+            vars.insert(COMMAND_VARIABLE, given.into());
         }
         let input = json!({"workspace": {"project_dir": dir.path().join("project")}});
         command(&input, &|name| vars.get(name).cloned())

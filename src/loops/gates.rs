@@ -59,15 +59,15 @@ impl LoopRun {
         if let Some(promise) = &self.gates.promise {
             let is_lost = source != Source::Transcript && account::is_lost(&self.env, finished);
             verdict.transcript_lost = is_lost && !account::was_cut_off(finished);
-            let given = !is_lost && self.is_given(promise, (account, source), finished);
-            verdict.promise_seen = given.then_some(source);
-            if given
+            let printed = !is_lost && self.is_printed(promise, (account, source), finished);
+            verdict.promise_seen = printed.then_some(source);
+            if printed
                 && !verdict.worked
                 && let Some(started) = finished.started
             {
                 verdict.worked = has_changed_since(&self.cwd, started.into()).await;
             }
-            verdict.promise = Some(self.claim(given, account, base, verdict));
+            verdict.promise = Some(self.claim(printed, account, base, verdict));
         }
         verdict.excused = self.gates.excused(base.failed());
         if self.gates.is_empty() {
@@ -75,7 +75,7 @@ impl LoopRun {
         }
         verdict.proofs.extend(self.end_survivors().await);
         if let Some(gate) = self.gates.tasks.as_ref().filter(|_| finished.never_started.is_none()) {
-            let promised = self.is_given(&gate.promise, (account, source), finished);
+            let promised = self.is_printed(&gate.promise, (account, source), finished);
             let limits = (finished.iteration, finished.until);
             let reviewed = self.reviewed(gate, base, before, verdict).await;
             self.judge_tasks(gate, limits, (promised, reviewed), verdict, on_step).await;
@@ -102,7 +102,7 @@ impl LoopRun {
         let failed = base.failed();
         verdict.worked |= verdict.checks.iter().any(|check| check.passed && failed.contains(&check.name));
         if let Some(claim) = verdict.promise {
-            verdict.promise = Some(self.claim(claim.is_given(), account, base, verdict));
+            verdict.promise = Some(self.claim(claim.is_printed(), account, base, verdict));
         }
         // The code under test, or another check, may have replaced a file before it was read.
         let mut changed = self.changed(base, finished, verdict).await;
@@ -171,15 +171,15 @@ impl LoopRun {
 
     /// The promise as a gate. If the loop started in a repository that swarm can no longer read, there is no evidence
     /// of work left.
-    fn claim(&self, given: bool, account: &Account, base: &Base, verdict: &Verdict) -> Claim {
+    fn claim(&self, printed: bool, account: &Account, base: &Base, verdict: &Verdict) -> Claim {
         let is_visible = verdict.worked || verdict.tree.is_some() || base.tree.is_some();
         let work =
             Work { tool_calls: account.tool_calls, tree_changed: is_visible.then_some(verdict.worked) };
-        Claim::of(given, work, self.gates.min_tool_calls, self.gates.on_promise_no_work)
+        Claim::of(printed, work, self.gates.min_tool_calls, self.gates.on_promise_no_work)
     }
 
     /// Whether the agent printed a promise.
-    fn is_given(
+    fn is_printed(
         &self,
         promise: &Promise,
         (account, source): (&Account, Source),
@@ -187,7 +187,7 @@ impl LoopRun {
     ) -> bool {
         match source {
             Source::Screen => self.is_promised_on_screen(promise, finished),
-            Source::Transcript | Source::Result => promise.is_given(account),
+            Source::Transcript | Source::Result => promise.is_printed(account),
         }
     }
 

@@ -129,7 +129,7 @@ impl RoomTrial<'_> {
             let index = moved.iter().position(|moved| moved == command)?;
             shown(index + 1, &commands[index])
         };
-        let told = |step: Step<'_>| match step {
+        let on_step = |step: Step<'_>| match step {
             Step::Started(command) => {
                 if let Some(name) = name(command) {
                     (self.on_step)(Step::Started(&name));
@@ -153,7 +153,7 @@ impl RoomTrial<'_> {
             env: &room.environment(&loop_run.env),
             stem,
             sandbox: sandbox.as_ref().map(|sandbox| CheckSandbox { sandbox, tree: Some(&room.top), origin }),
-            ..loop_run.check_plan(&moved, &folder, self.until, &told)
+            ..loop_run.check_plan(&moved, &folder, self.until, &on_step)
         };
         let mut results = plan.run().await?;
         for (result, command) in results.iter_mut().zip(commands) {

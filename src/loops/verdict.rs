@@ -149,8 +149,8 @@ impl LoopRun {
     /// screen, then its output after a bad exit.
     fn outage_of(&self, account: &Account, finished: &Finished<'_>, shown: Option<&str>) -> Option<Outage> {
         let wordings: &[Wording] = &self.profile.outages();
-        let heard = finished.api_error.clone().map(|message| ApiError { message, status: None });
-        let reported = account.error.as_ref().or(heard.as_ref());
+        let of_hook = finished.api_error.clone().map(|message| ApiError { message, status: None });
+        let reported = account.error.as_ref().or(of_hook.as_ref());
         let reported = reported.and_then(|error| Outage::of_error(error, wordings, finished.ended));
         let shown = || Outage::of_shown(shown?, wordings, finished.ended);
         if let Some(found) = reported.or_else(shown) {

@@ -35,8 +35,8 @@ pub enum HookNews {
     /// A session began.
     Session {
         /// The session continues another session of the same agent.
-        #[serde(default)]
-        anew: bool,
+        #[serde(default, rename = "anew")]
+        cleared: bool,
     },
     /// The agent accepted a prompt.
     Prompt,
@@ -91,9 +91,10 @@ pub enum HookNews {
 
 /// The answer to `hook`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HookHeard {
+pub struct HookAnswer {
     /// The report was about the worker's own agent and was used.
-    pub heard: bool,
+    #[serde(rename = "heard")]
+    pub used: bool,
     /// The percentage of its context that the iteration may use; only after `tool_used`, and absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_context: Option<u8>,
@@ -116,7 +117,7 @@ pub enum HeldAnswer {
 
 impl HookNews {
     /// The signal for the engine; `None` if the engine does not use it.
-    pub fn heard(&self) -> Option<HookSignal> {
+    pub fn signal(&self) -> Option<HookSignal> {
         match self {
             Self::HostRefused { .. } | Self::Session { .. } | Self::Holds { .. } | Self::Limits { .. } => {
                 None
@@ -135,8 +136,8 @@ impl HookNews {
 }
 
 impl From<HookSignal> for HookNews {
-    fn from(heard: HookSignal) -> Self {
-        match heard {
+    fn from(signal: HookSignal) -> Self {
+        match signal {
             HookSignal::Prompt => Self::Prompt,
             HookSignal::Working => Self::Working,
             HookSignal::ToolUsed(context) => Self::ToolUsed { context },

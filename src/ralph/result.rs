@@ -83,7 +83,7 @@ impl From<&Iteration> for LoopIteration {
                 .map(|v| v.checks.iter().map(CheckResult::from).collect())
                 .unwrap_or_default(),
             all_checks_passed: verdict.is_some_and(|v| v.trouble.is_none() && v.checks_hold()),
-            completion_tag_found: claim.is_some_and(swarm_state::promise::Claim::is_given),
+            completion_tag_found: claim.is_some_and(swarm_state::promise::Claim::is_printed),
             error: (!errors.is_empty()).then(|| errors.join("; ")),
         }
     }

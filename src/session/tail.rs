@@ -82,7 +82,7 @@ pub(crate) fn of_bytes(bytes: &[u8], is_cut: bool, from: TailStart<'_>) -> Trans
         known: mark.and_then(|mark| mark.message.clone()),
         last_message: from.last_message,
         answered: false,
-        heard: false,
+        has_last: false,
         started: false,
     };
     let mut message = reading.known.clone();
@@ -151,7 +151,7 @@ struct Reading<'a> {
     /// The agent printed text or called a tool since the last prompt.
     answered: bool,
     /// The message that the host passed was read.
-    heard: bool,
+    has_last: bool,
     /// A line since the loop's start was read.
     started: bool,
 }
@@ -159,8 +159,8 @@ struct Reading<'a> {
 impl Reading<'_> {
     /// Whether the agent's last answer was read. Late lines may follow the next prompt.
     fn has_answer(&self) -> bool {
-        let has_words = self.last_message.is_some_and(|told| !told.trim().is_empty());
-        if has_words { self.heard } else { self.answered }
+        let has_words = self.last_message.is_some_and(|message| !message.trim().is_empty());
+        if has_words { self.has_last } else { self.answered }
     }
 
     /// Reads a line; returns the id of the agent's message that the line belongs to.
@@ -192,8 +192,8 @@ impl Reading<'_> {
         let is_known = id.is_some() && id == self.known;
         let is_late = text.is_some() && text.as_deref() == self.last_message;
         let is_part =
-            |text: &String| !text.is_empty() && self.last_message.is_some_and(|told| told.contains(text));
-        self.heard |= text.as_ref().is_some_and(is_part);
+            |text: &String| !text.is_empty() && self.last_message.is_some_and(|last| last.contains(text));
+        self.has_last |= text.as_ref().is_some_and(is_part);
         self.tail.is_news |= !is_known && !is_late;
         self.reader.line(&String::from_utf8_lossy(bytes));
         id

@@ -275,7 +275,7 @@ fn promise(claim: &Claim) -> &'static str {
     match claim {
         Claim::Missing => "no",
         Claim::Rejected => "given without work",
-        Claim::Doubtful | Claim::Given => "yes",
+        Claim::Doubtful | Claim::Valid => "yes",
     }
 }
 

@@ -26,12 +26,12 @@ const MAX_DISCARDED_BYTES: usize = 64 << 10;
 ///
 /// Use it once: afterwards the terminal has neither echo nor line mode.
 pub(super) async fn has_taken_all(patience: Duration) -> bool {
-    let (tell, told) = oneshot::channel();
+    let (sender, answer) = oneshot::channel();
     // A thread that is never joined: a write to a stopped terminal (Ctrl-S, a stopped tmux) blocks until it continues.
     let asking = std::thread::Builder::new().spawn(move || {
-        let _ = tell.send(ask().unwrap_or(false));
+        let _ = sender.send(ask().unwrap_or(false));
     });
-    asking.is_ok() && tokio::time::timeout(patience, told).await.is_ok_and(|said| said == Ok(true))
+    asking.is_ok() && tokio::time::timeout(patience, answer).await.is_ok_and(|answer| answer == Ok(true))
 }
 
 fn ask() -> Result<bool, Errno> {

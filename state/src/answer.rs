@@ -146,9 +146,9 @@ fn questions<'a>(tool: &str, input: &'a Value) -> Vec<&'a Value> {
 
 /// The tool, with the argument that describes the call: the first text of these names, or all arguments.
 fn permission_text(tool: &str, input: &Value) -> String {
-    const TELLING: [&str; 7] = ["command", "file_path", "notebook_path", "path", "url", "pattern", "query"];
-    let told = TELLING.iter().find_map(|name| input[name].as_str());
-    told.map_or_else(|| format!("{tool} {input}"), |argument| format!("{tool}: {argument}"))
+    const SHOWN: [&str; 7] = ["command", "file_path", "notebook_path", "path", "url", "pattern", "query"];
+    let argument = SHOWN.iter().find_map(|name| input[name].as_str());
+    argument.map_or_else(|| format!("{tool} {input}"), |argument| format!("{tool}: {argument}"))
 }
 
 fn question_text(question: &Value) -> String {

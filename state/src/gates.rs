@@ -294,7 +294,7 @@ impl Verdict {
                 remarks.extend(self.transcript_lost.then(|| TRANSCRIPT_LOST.to_owned()));
             }
             Some(Claim::Rejected) => remarks.push("promise without work: nothing was done before it".into()),
-            None | Some(Claim::Given | Claim::Doubtful) => {}
+            None | Some(Claim::Valid | Claim::Doubtful) => {}
         }
         remarks
             .extend(self.tasks.iter().filter(|tasks| !tasks.is_complete()).flat_map(|tasks| tasks.faults()));

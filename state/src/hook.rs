@@ -172,7 +172,7 @@ impl HookInput {
 
 /// Returns the signal of an event for the loop around the agent; `None` for an event that does not affect it. `held`:
 /// a session loop of swarm continues the agent's turn.
-pub fn heard(event: HookEvent, input: &HookInput, held: bool) -> Option<HookSignal> {
+pub fn signal_of(event: HookEvent, input: &HookInput, held: bool) -> Option<HookSignal> {
     match event {
         HookEvent::Stop if held || input.background_tasks.is_some_and(|tasks| tasks > 0) => {
             Some(HookSignal::Working)
@@ -329,7 +329,7 @@ mod tests {
             (HookEvent::CodexNotify, &plain, false, None),
         ];
         for (event, input, held, meant) in rows {
-            assert_eq!(heard(event, input, held), meant, "{event:?}");
+            assert_eq!(signal_of(event, input, held), meant, "{event:?}");
         }
     }
 

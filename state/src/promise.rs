@@ -62,7 +62,7 @@ impl Promise {
 
     /// Whether the agent gave it: alone on a line of a message, or at the end of the last line of its last message. A
     /// sentence about the promise does not count.
-    pub fn is_given(&self, account: &Account) -> bool {
+    pub fn is_printed(&self, account: &Account) -> bool {
         let alone = Regex::new(&self.pattern());
         let is_alone = |text: &String| alone.as_ref().is_ok_and(|alone| alone.is_match(text));
         let ends_with_it = |text: &String| {
@@ -141,28 +141,29 @@ pub enum Claim {
     /// The promise was given without work and counts with a warning.
     Doubtful,
     /// The promise was given.
-    Given,
+    #[serde(rename = "given")]
+    Valid,
 }
 
 impl Claim {
     /// Decides whether a promise counts.
-    pub fn of(given: bool, work: Work, min_tool_calls: u64, policy: OnNoWork) -> Self {
-        match (given, work.is_enough(min_tool_calls), policy) {
+    pub fn of(printed: bool, work: Work, min_tool_calls: u64, policy: OnNoWork) -> Self {
+        match (printed, work.is_enough(min_tool_calls), policy) {
             (false, _, _) => Self::Missing,
-            (true, true, _) | (true, false, OnNoWork::Accept) => Self::Given,
+            (true, true, _) | (true, false, OnNoWork::Accept) => Self::Valid,
             (true, false, OnNoWork::Warn) => Self::Doubtful,
             (true, false, OnNoWork::Reject) => Self::Rejected,
         }
     }
 
     /// Whether the agent printed the promise, whether it counts or not.
-    pub fn is_given(self) -> bool {
+    pub fn is_printed(self) -> bool {
         self != Self::Missing
     }
 
     /// Whether the gate holds.
     pub fn holds(self) -> bool {
-        matches!(self, Self::Given | Self::Doubtful)
+        matches!(self, Self::Valid | Self::Doubtful)
     }
 }
 
@@ -242,7 +243,7 @@ mod tests {
     fn a_sentence_about_the_promise_is_none() {
         let marker = done().marker();
         let given =
-            |texts: &[String]| done().is_given(&Account { texts: texts.into(), ..Account::default() });
+            |texts: &[String]| done().is_printed(&Account { texts: texts.into(), ..Account::default() });
         let bye = || "bye".to_owned();
         for texts in [
             vec![format!("All done.\n\n{marker}")],
@@ -269,15 +270,15 @@ mod tests {
         let none = Work { tool_calls: Some(0), tree_changed: Some(false) };
         assert_eq!(Claim::of(true, none, 1, OnNoWork::Reject), Claim::Rejected);
         assert_eq!(Claim::of(true, none, 1, OnNoWork::Warn), Claim::Doubtful);
-        assert_eq!(Claim::of(true, none, 1, OnNoWork::Accept), Claim::Given);
-        assert_eq!(Claim::of(true, none, 0, OnNoWork::Reject), Claim::Given);
+        assert_eq!(Claim::of(true, none, 1, OnNoWork::Accept), Claim::Valid);
+        assert_eq!(Claim::of(true, none, 0, OnNoWork::Reject), Claim::Valid);
         let earlier = Work { tree_changed: Some(true), ..none };
-        assert_eq!(Claim::of(true, earlier, 1, OnNoWork::Reject), Claim::Given);
+        assert_eq!(Claim::of(true, earlier, 1, OnNoWork::Reject), Claim::Valid);
         assert_eq!(Claim::of(true, earlier, 2, OnNoWork::Reject), Claim::Rejected);
         let by_tree = |changed| Work { tool_calls: None, tree_changed: changed };
         assert_eq!(Claim::of(true, by_tree(Some(false)), 1, OnNoWork::Reject), Claim::Rejected);
-        assert_eq!(Claim::of(true, by_tree(Some(true)), 1, OnNoWork::Reject), Claim::Given);
-        assert_eq!(Claim::of(true, by_tree(None), 1, OnNoWork::Reject), Claim::Given);
+        assert_eq!(Claim::of(true, by_tree(Some(true)), 1, OnNoWork::Reject), Claim::Valid);
+        assert_eq!(Claim::of(true, by_tree(None), 1, OnNoWork::Reject), Claim::Valid);
         assert_eq!(Claim::of(false, by_tree(Some(true)), 1, OnNoWork::Accept), Claim::Missing);
     }
 

@@ -232,7 +232,7 @@ fn a_loop_that_is_followed_ends_well_wherever_its_daemon_dies() {
 #[test]
 fn a_spawn_that_cannot_be_is_refused_by_whichever_daemon_answers() {
     let mut w = World::new();
-    w.set("SWARM_CRASH_AT", "birth:1");
+    w.set("SWARM_CRASH_AT", "create:1");
     let first = w.start_daemon();
     w.unset("SWARM_CRASH_AT");
     std::fs::create_dir(w.path("work/prompt")).unwrap();

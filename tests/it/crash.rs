@@ -467,7 +467,7 @@ fn a_kill_by_force() {
 
 #[test]
 fn a_worktree_made_and_removed() {
-    met(&walk("worktree", &WORKTREE), &["birth", "worktree", "remove", "remove+"]);
+    met(&walk("worktree", &WORKTREE), &["create", "worktree", "remove", "remove+"]);
 }
 
 #[test]

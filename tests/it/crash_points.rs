@@ -14,7 +14,7 @@ const WORLDS: usize = 8;
 /// A point, and the points right before it that are the same death.
 const SAME_DEATH: [(&str, &[&str]); 3] = [
     // The first effect of a step, where the step before it has ended and nobody but the daemon started this one.
-    ("persist", &["birth", "spawn+", "deliver+", "exited", "judge+"]),
+    ("persist", &["create", "spawn+", "deliver+", "exited", "judge+"]),
     ("judge", &["persist+"]),
     ("tell", &["persist+", "tell+"]),
 ];
@@ -66,7 +66,7 @@ pub(crate) fn walk(points: &[CrashPoint], at: impl Fn(&str) -> bool + Sync) -> V
 
 #[test]
 fn points_between_which_the_daemon_only_decides_are_one_death() {
-    let words = "birth persist record persist+ tell tell+ spawn launch spawn+ persist record probe probe+ persist persist+ \
+    let words = "create persist record persist+ tell tell+ spawn launch spawn+ persist record probe probe+ persist persist+ \
                  judge stored judge+ persist persist+ tell tell+ tell tell+ leave persist record";
     let passed: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let points = crash_points(&passed);
@@ -74,7 +74,7 @@ fn points_between_which_the_daemon_only_decides_are_one_death() {
     assert_eq!(
         shown,
         [
-            "birth:1 birth,persist",
+            "create:1 create,persist",
             "record:1 record",
             "persist+:1 persist+,tell",
             "tell+:1 tell+",

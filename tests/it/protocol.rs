@@ -12,7 +12,7 @@ use serde_json::Value;
 use swarm::error::ErrorCode;
 use swarm::protocol::{
     Answered, Approved, AttachView, Call, Changed, Cleaned, ClientHello, DaemonHello, DaemonStopped,
-    DaemonView, DiffView, Empty, Forgotten, HoldChanged, HookHeard, Killed, Lines, Listing, MorningView,
+    DaemonView, DiffView, Empty, Forgotten, HoldChanged, HookAnswer, Killed, Lines, Listing, MorningView,
     NextNotification, Peeked, QuotaLifted, QuotaView, RalphView, Report, Request, Response, Restored, Sent,
     Snapshot, Spawned, WorkerView,
 };
@@ -50,7 +50,7 @@ fn check_answer(method: &str, answer: &Value) {
         "DiffView" => same_part::<DiffView>(answer),
         "Empty" => same_part::<Empty>(answer),
         "Forgotten" => same_part::<Forgotten>(answer),
-        "HookHeard" => same_part::<HookHeard>(answer),
+        "HookAnswer" => same_part::<HookAnswer>(answer),
         "Killed" => same_part::<Killed>(answer),
         "Lines" => same_part::<Lines>(answer),
         "Listing" => same_part::<Listing>(answer),

@@ -66,12 +66,12 @@ impl RunContext {
 
     /// Repeats `write` while the disk is full. If the worker is killed meanwhile, `what` is lost.
     pub(crate) async fn write_until_stored(&self, what: &str, write: impl Fn() -> Result<()>) {
-        let mut told = false;
+        let mut warned = false;
         while let Err(error) = write() {
             if self.is_hurried() {
                 return self.warn(format!("{what} is lost: {error}"));
             }
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut warned, true) {
                 let message = format!("{what} was not stored; swarm retries: {error}");
                 self.warn(message);
                 self.report(RunReport::Unstored(error.message));

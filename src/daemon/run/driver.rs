@@ -111,8 +111,8 @@ async fn work(context: &RunContext, job: Job) {
 }
 
 async fn judge(context: &RunContext, ended: &EndedRun, spec: &WorkerSpec, reader: &SharedReader) {
-    let lap = |iteration| iteration::IterationRun { context, spec, cwd: &ended.cwd, iteration };
-    let reviewer = ended.iteration.as_ref().and_then(|iteration| lap(iteration).reviewer());
+    let iteration_run = |iteration| iteration::IterationRun { context, spec, cwd: &ended.cwd, iteration };
+    let reviewer = ended.iteration.as_ref().and_then(|iteration| iteration_run(iteration).reviewer());
     sandbox::leave_docker(context, spec, &ended.cwd, ended.exit, ended.end.as_ref()).await;
     let verdict = finish::judge(context, ended, reviewer.as_ref().unwrap_or(spec), reader).await;
     sandbox::note_files(context, spec, &ended.cwd).await;
@@ -172,14 +172,14 @@ async fn spawn(context: &RunContext, job: &SpawnJob) -> Result<Pane, SpawnError>
     let mut session = None;
     let reviewer;
     if let Some(iteration) = iteration {
-        let lap = iteration::IterationRun { context, spec, cwd: &cwd, iteration };
-        prompt = lap.contract(prompt).await?;
-        reviewer = lap.reviewer();
+        let iteration_run = iteration::IterationRun { context, spec, cwd: &cwd, iteration };
+        prompt = iteration_run.contract(prompt).await?;
+        reviewer = iteration_run.reviewer();
         if let Some(reviewer) = &reviewer {
             spec = reviewer;
             input::replace_reader(spec, reader);
         }
-        session = iteration::IterationRun { spec, ..lap }.session(run);
+        session = iteration::IterationRun { spec, ..iteration_run }.session(run);
     }
     let dir = context.store.prepare_run_dir(&context.name, run).map_err(other)?;
     // From here on the prompt is fixed, even if its file changes.

@@ -197,8 +197,8 @@ pub(crate) fn force_kill(context: RunContext, pane: &Pane) {
 pub(crate) fn probe(context: RunContext, pane: &Pane, env: BTreeMap<String, String>) {
     let (root, run) = (pane.pid, pane.run);
     tokio::spawn(async move {
-        let told = HookRecord::of(&context.run_dir(run));
-        let grew = move || last_growth(&env, told.session.as_deref(), told.transcript.as_deref());
+        let record = HookRecord::of(&context.run_dir(run));
+        let grew = move || last_growth(&env, record.session.as_deref(), record.transcript.as_deref());
         if let Some(ago) = tokio::task::spawn_blocking(grew).await.ok().flatten() {
             context.report(RunReport::Event(Event::Grew(run, ago)));
         }

@@ -73,8 +73,8 @@ async fn try_gates(
     let Some(iteration) = &ended.iteration else {
         return Verdict { done_pattern, ..Verdict::default() };
     };
-    let lap = IterationRun { context, spec, cwd: &ended.cwd, iteration };
-    lap.conclude(ended.run, ended.exit, ended.end.clone(), output, done_pattern).await
+    let iteration_run = IterationRun { context, spec, cwd: &ended.cwd, iteration };
+    iteration_run.conclude(ended.run, ended.exit, ended.end.clone(), output, done_pattern).await
 }
 
 /// Stores the run's output and returns it. Output that an earlier daemon stored is not stored again.
@@ -150,15 +150,15 @@ impl KeptFile<'_> {
 /// The agent's messages and tool calls, from its transcript. The screen shows only the last of them.
 async fn story(context: &RunContext, ended: &EndedRun, spec: &WorkerSpec, output: &str) -> Option<String> {
     let dir = context.run_dir(ended.run);
-    let told = HookRecord::of(&dir);
-    let session = spec.profile.takes_session(&spec.cmd).then_some(told.session).flatten();
+    let record = HookRecord::of(&dir);
+    let session = spec.profile.takes_session(&spec.cmd).then_some(record.session).flatten();
     let started = match &ended.iteration {
         Some(iteration) => iteration.started,
         None => dir.join("started").metadata().and_then(|file| file.modified()).ok().map(local),
     };
     let (env, output) = (context.environment(spec), output.to_owned());
     let read =
-        move || crate::loops::story(&env, session.as_deref(), told.transcript.as_deref(), &output, started);
+        move || crate::loops::story(&env, session.as_deref(), record.transcript.as_deref(), &output, started);
     tokio::task::spawn_blocking(read).await.ok().flatten()
 }
 

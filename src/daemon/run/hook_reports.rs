@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::{HookNews, HookParams};
 use crate::store::{read_bounded, write_unsynced};
 
+/// The name under which other releases of swarm read the record.
 const HOOK_RECORD_FILE: &str = "told";
 
 /// A larger file was not written by swarm.
@@ -44,20 +45,20 @@ impl HookRecord {
 
     /// The record after one more report; `None` if the report is from another session.
     pub(crate) fn with(&self, params: &HookParams) -> Option<Self> {
-        let anew = matches!(params.news, HookNews::Session { anew: true });
+        let cleared = matches!(params.news, HookNews::Session { cleared: true });
         let is_own = params.session.is_some() && (self.session.is_none() || self.session == params.session);
-        if !is_own && !anew {
+        if !is_own && !cleared {
             return None;
         }
-        let mut told = self.clone();
-        told.session.clone_from(&params.session);
+        let mut record = self.clone();
+        record.session.clone_from(&params.session);
         if let Some(transcript) = &params.transcript {
-            told.transcript = Some(transcript.into());
+            record.transcript = Some(transcript.into());
         }
         match &params.news {
-            HookNews::ApiError { message } => told.error = Some(message.clone()),
+            HookNews::ApiError { message } => record.error = Some(message.clone()),
             // The agent has recovered.
-            HookNews::Prompt | HookNews::TurnOver => told.error = None,
+            HookNews::Prompt | HookNews::TurnOver => record.error = None,
             HookNews::Session { .. }
             | HookNews::Working
             | HookNews::ToolUsed { .. }
@@ -69,7 +70,7 @@ impl HookRecord {
             | HookNews::Limits { .. }
             | HookNews::Asks { .. } => {}
         }
-        Some(told)
+        Some(record)
     }
 }
 
@@ -90,13 +91,13 @@ mod tests {
             (Some("s1"), Some(Path::new("/t/s1.jsonl")))
         );
         assert_eq!(first.with(&call("child", HookNews::TurnOver)), None);
-        assert_eq!(first.with(&call("child", HookNews::Session { anew: false })), None);
+        assert_eq!(first.with(&call("child", HookNews::Session { cleared: false })), None);
         let nobody = HookParams { session: None, ..call("", HookNews::TurnOver) };
         assert_eq!(first.with(&nobody), None);
         assert_eq!(HookRecord::default().with(&nobody), None);
-        let anew = first.with(&call("s2", HookNews::Session { anew: true })).unwrap();
-        assert_eq!(anew.session.as_deref(), Some("s2"));
-        assert_eq!(anew.with(&call("s1", HookNews::TurnOver)), None);
+        let cleared = first.with(&call("s2", HookNews::Session { cleared: true })).unwrap();
+        assert_eq!(cleared.session.as_deref(), Some("s2"));
+        assert_eq!(cleared.with(&call("s1", HookNews::TurnOver)), None);
     }
 
     #[test]

@@ -147,8 +147,8 @@ impl IterationRun<'_> {
     async fn test_approved(&self, loop_run: &LoopRun, gate: &TaskGate) -> Result<(), SpawnError> {
         loop_run.begin_without_agent(gate).map_err(no_turn)?;
         let finished = Finished::without_agent(self.iteration.number, local_now(), self.iteration.until);
-        let told = |step: Step<'_>| self.notify(self.iteration.number, step);
-        let ended = loop_run.conclude(finished, &told, &self.context.hurry).await;
+        let on_step = |step: Step<'_>| self.notify(self.iteration.number, step);
+        let ended = loop_run.conclude(finished, &on_step, &self.context.hurry).await;
         self.refuse_out_of_time()?;
         let verdict = ended.verdict.unwrap_or_default();
         if verdict.is_complete() {
@@ -211,8 +211,8 @@ impl IterationRun<'_> {
         }
         let begun = loop_run.begin_base().await?;
         self.context.report(RunReport::Begun(begun.warnings.clone()));
-        let told = |step: Step<'_>| self.notify(0, step);
-        let (base, warnings) = loop_run.take_base(begun, &told, self.iteration.until).await?;
+        let on_step = |step: Step<'_>| self.notify(0, step);
+        let (base, warnings) = loop_run.take_base(begun, &on_step, self.iteration.until).await?;
         for warning in warnings {
             self.context.warn(format!("no snapshot was taken: {warning}"));
         }
@@ -241,7 +241,7 @@ impl IterationRun<'_> {
         done_pattern: Option<bool>,
     ) -> Verdict {
         let record = crate::wrapper::read_exit(&self.context.run_dir(run));
-        let heard = HookRecord::of(&self.context.run_dir(run));
+        let hook_record = HookRecord::of(&self.context.run_dir(run));
         let pattern = self.spec.done_pattern.as_deref().and_then(|text| Pattern::compile(text).ok());
         let finished = Finished {
             run: run.0,
@@ -252,15 +252,15 @@ impl IterationRun<'_> {
             done_pattern,
             pattern: pattern.as_ref(),
             session: self.session(run),
-            transcript: heard.transcript,
-            api_error: heard.error,
+            transcript: hook_record.transcript,
+            api_error: hook_record.error,
             never_started: record.as_ref().and_then(|record| record.error.clone()),
             account: None,
             ..Finished::without_agent(self.iteration.number, local_now(), self.iteration.until)
         };
         let loop_run = self.loop_run();
-        let told = |step: Step<'_>| self.notify(self.iteration.number, step);
-        let mut ended = loop_run.conclude(finished, &told, &self.context.hurry).await;
+        let on_step = |step: Step<'_>| self.notify(self.iteration.number, step);
+        let mut ended = loop_run.conclude(finished, &on_step, &self.context.hurry).await;
         crash::point("concluded");
         self.warn_of_unseen_limits(&mut ended);
         if !ended.limits.is_empty() {

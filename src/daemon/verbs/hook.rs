@@ -13,27 +13,27 @@ use crate::daemon::run::hook_reports::HookRecord;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::procs;
-use crate::protocol::{HeldAnswer, HookHeard, HookNews, HookParams};
+use crate::protocol::{HeldAnswer, HookAnswer, HookNews, HookParams};
 
 /// How many warnings the hooks and the proxy of one run can cause.
 const MAX_HOOK_WARNINGS: u32 = 100;
 
 impl Supervisor {
     /// Accepts a hook's report. The hook is answered at once, whether its report counts or not.
-    pub(crate) fn hook(&mut self, params: &HookParams, peer: Option<i32>) -> HookHeard {
+    pub(crate) fn hook(&mut self, params: &HookParams, peer: Option<i32>) -> HookAnswer {
         let mut answer = None;
-        let heard = match &params.news {
+        let used = match &params.news {
             HookNews::Holds { request } => {
                 answer = self.hold_request(params, request, peer);
                 answer.is_some()
             }
             _ => self.accept_hook(params, peer).is_some(),
         };
-        tracing::debug!(worker = %params.name, news = ?params.news, heard, "a hook");
-        let is_tool = heard && matches!(params.news, HookNews::ToolUsed { .. });
+        tracing::debug!(worker = %params.name, news = ?params.news, used, "a hook");
+        let is_tool = used && matches!(params.news, HookNews::ToolUsed { .. });
         let slot = is_tool.then(|| self.find(&params.name).ok()).flatten();
         let max_context = slot.and_then(|(_, slot)| slot.engine.ralph()?.budgets.max_context);
-        HookHeard { heard, max_context, answer }
+        HookAnswer { used, max_context, answer }
     }
 
     fn accept_hook(&mut self, params: &HookParams, peer: Option<i32>) -> Option<()> {
@@ -58,9 +58,9 @@ impl Supervisor {
             self.warn_of_hook(&name, run, message);
             return Some(());
         }
-        let told = known.with(params)?;
-        if told != known {
-            told.keep(&dir);
+        let record = known.with(params)?;
+        if record != known {
+            record.keep(&dir);
         }
         if let HookNews::Limits { figures } = &params.news {
             self.note_figures(&name, figures);
@@ -74,8 +74,8 @@ impl Supervisor {
             _ => None,
         };
         let one_shot = slot.spec.profile.is_one_shot(&slot.spec.cmd);
-        if let Some(heard) = params.news.heard().filter(|heard| !one_shot || is_for_one_shot(heard)) {
-            self.step(&name, Event::Hook(run, heard));
+        if let Some(signal) = params.news.signal().filter(|signal| !one_shot || is_for_one_shot(signal)) {
+            self.step(&name, Event::Hook(run, signal));
         }
         if let Some(warning) = warning {
             self.warn_of_hook(&name, run, warning);
@@ -153,8 +153,8 @@ fn is_from_below(slot: &Slot, peer: i32) -> Option<bool> {
 }
 
 /// Whether a report counts for a command that does one task: such a command exits by itself after its turn.
-fn is_for_one_shot(heard: &HookSignal) -> bool {
-    match heard {
+fn is_for_one_shot(signal: &HookSignal) -> bool {
+    match signal {
         HookSignal::TurnOver | HookSignal::Idle | HookSignal::ApiError(_) => false,
         HookSignal::Prompt | HookSignal::Working | HookSignal::ToolUsed(_) => true,
         HookSignal::ContextSpent | HookSignal::Asks(_) => true,

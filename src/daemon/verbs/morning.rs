@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::daemon::clock::local_now;
 use crate::daemon::reply::Later;
-use crate::daemon::slot::{Slot, course_of};
+use crate::daemon::slot::{Slot, loop_run_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, Result};
 use crate::git;
@@ -49,7 +49,7 @@ impl WorkSource {
         let is_finished = slot.status().is_finished();
         Self {
             name: slot.spec.name.clone(),
-            of_loop: slot.engine.ralph().map(|ralph| (course_of(slot), ralph.iteration)),
+            of_loop: slot.engine.ralph().map(|ralph| (loop_run_of(slot), ralph.iteration)),
             worktree: slot.worktree.clone().filter(|_| is_finished),
         }
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::daemon::reply::Later;
-use crate::daemon::slot::{course_of, repo_of};
+use crate::daemon::slot::{loop_run_of, repo_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, Result};
 use crate::git;
@@ -18,7 +18,7 @@ impl Supervisor {
     pub(crate) fn ralph_diff(&mut self, params: &DiffParams) -> Later<DiffView> {
         let (_, slot) = self.find_loop(&params.name)?;
         let last = slot.engine.ralph().map_or(0, |ralph| ralph.iteration);
-        Ok(Box::pin(diff(course_of(slot), repo_of(slot), params.iteration, last)))
+        Ok(Box::pin(diff(loop_run_of(slot), repo_of(slot), params.iteration, last)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::daemon::reply::Later;
-use crate::daemon::slot::{course_of, repo_of};
+use crate::daemon::slot::{loop_run_of, repo_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::ralph_diff::{no_snapshot, refuse_deleted};
 use crate::error::Result;
@@ -14,7 +14,7 @@ use crate::protocol::{RestoreParams, Restored};
 impl Supervisor {
     pub(crate) fn ralph_restore(&mut self, params: RestoreParams) -> Later<Restored> {
         let (_, slot) = self.find_loop(&params.name)?;
-        Ok(Box::pin(restore(course_of(slot), repo_of(slot), params)))
+        Ok(Box::pin(restore(loop_run_of(slot), repo_of(slot), params)))
     }
 }
 

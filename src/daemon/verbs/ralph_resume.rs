@@ -9,7 +9,7 @@ use swarm_state::engine::{Edits, Event, Now, Phase};
 use crate::daemon::caller::refuse_own;
 use crate::daemon::legacy::refuse_legacy;
 use crate::daemon::run::prompt;
-use crate::daemon::slot::{Slot, course_of};
+use crate::daemon::slot::{Slot, loop_run_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::ralph_pause::status_of;
 use crate::error::{Error, Result};
@@ -106,7 +106,7 @@ pub(crate) fn limits_to_raise(slot: &Slot) -> Option<Vec<String>> {
 /// Refuses to continue a loop without its directory, prompt or baseline.
 fn refuse_without_files(slot: &Slot) -> Result<()> {
     let name = &slot.spec.name;
-    let loop_run = course_of(slot);
+    let loop_run = loop_run_of(slot);
     if !loop_run.cwd.is_dir() {
         let what = if slot.worktree.is_some() { "worktree" } else { "directory" };
         let message = format!("the {what} of worker '{name}' does not exist: {}", loop_run.cwd.display());

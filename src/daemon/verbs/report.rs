@@ -9,7 +9,7 @@ use swarm_state::proof::Layer;
 
 use crate::daemon::caller::refuse_own;
 use crate::daemon::reply::Later;
-use crate::daemon::slot::{Slot, course_of};
+use crate::daemon::slot::{Slot, loop_run_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::ralph_diff::MAX_ANSWER_BYTES;
 use crate::daemon::verbs::ralph_resume::limits_to_raise;
@@ -32,7 +32,7 @@ impl Supervisor {
         let (_, slot) = self.find_loop(&params.name)?;
         let has_secrets = slot.spec.ralph.as_ref().is_some_and(|r| !r.gates.rooms.is_empty());
         let is_own = has_secrets && refuse_own(slot, peer, "read its report").is_err();
-        let (report, loop_run, from) = (outline(slot, now)?, course_of(slot), params.from.max(1));
+        let (report, loop_run, from) = (outline(slot, now)?, loop_run_of(slot), params.from.max(1));
         Ok(Box::pin(async move {
             let tree = report.worktree.as_ref().filter(|_| from == 1).map(|tree| tree.path.clone());
             let filled = tokio::task::spawn_blocking(move || filled(report, &loop_run, from)).await;
@@ -61,7 +61,7 @@ fn outline(slot: &Slot, now: Now) -> Result<Report> {
         Phase::Lost => Some(LoopEnd::Lost),
         _ => None,
     };
-    let loop_run = course_of(slot);
+    let loop_run = loop_run_of(slot);
     Ok(Report {
         name: slot.spec.name.to_string(),
         task: String::new(),

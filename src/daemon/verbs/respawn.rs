@@ -16,7 +16,7 @@ use crate::daemon::caller::refuse_own;
 use crate::daemon::messages::{AfterStop, Input, PendingRespawn, PendingSpawn, RunReport, WorktreeRemoval};
 use crate::daemon::reply::Reply;
 use crate::daemon::run::remove_worktree::{ignored_note, refused};
-use crate::daemon::slot::{Slot, Start, course_of};
+use crate::daemon::slot::{Slot, Start, loop_run_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::spawn;
 use crate::error::{Error, Result};
@@ -44,7 +44,7 @@ impl Supervisor {
             spawn::check(&spec_of(slot), &root)?;
             let threatened = slot.worktree.clone().filter(|_| params.clean_first && slot.engine.has_pane());
             let measured = slot.spec.is_gated();
-            let loop_run = measured.then(|| course_of(slot));
+            let loop_run = measured.then(|| loop_run_of(slot));
             Ok((name, threatened, loop_run, slot.busy.begin(BusyKind::Respawn)))
         });
         let (name, threatened, loop_run, busy) = match checked {

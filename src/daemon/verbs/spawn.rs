@@ -177,7 +177,7 @@ impl Supervisor {
         if let Some(task) = slot.spec.ralph.as_ref().and_then(|ralph| ralph.task.as_ref()) {
             self.store.write_task(name, task)?;
         }
-        crash::point("birth");
+        crash::point("create");
         if let Some(old) = self.slots.remove(name).filter(|old| old.origin.legacy.is_none()) {
             if respawned {
                 (slot.worktree, slot.origin.extra) = (old.worktree, old.origin.extra);

@@ -247,8 +247,8 @@ impl Worker {
             end => (end.as_ref().map(|(_, end)| end.clone()), None),
         };
         let paused = ralph.paused.map(|by| Entry::Paused { by });
-        let told = [before, started, silence, after, paused, self.last_word()];
-        told.into_iter().flatten().collect()
+        let entries = [before, started, silence, after, paused, self.last_word()];
+        entries.into_iter().flatten().collect()
     }
 }
 

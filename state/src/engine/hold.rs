@@ -203,8 +203,8 @@ impl Worker {
     }
 
     /// Notes an end of the run that the hook requires and the hold prevents; and that the agent works again.
-    pub(super) fn note_held_end(&mut self, heard: &HookSignal) {
-        self.hold.due = match heard {
+    pub(super) fn note_held_end(&mut self, signal: &HookSignal) {
+        self.hold.due = match signal {
             HookSignal::ApiError(_) => Some(Why::ApiError),
             HookSignal::ContextSpent => Some(Why::ContextSpent),
             HookSignal::Prompt | HookSignal::Working | HookSignal::ToolUsed(_) | HookSignal::TurnOver => {

@@ -60,9 +60,9 @@ impl TurnEnd {
 }
 
 impl Worker {
-    pub(super) fn hook_signal(&mut self, heard: HookSignal, now: Now) -> Vec<Effect> {
-        let mut effects = self.prompt_confirmed_by_hook(&heard, now);
-        if let HookSignal::ToolUsed(Some(percent)) = heard
+    pub(super) fn hook_signal(&mut self, signal: HookSignal, now: Now) -> Vec<Effect> {
+        let mut effects = self.prompt_confirmed_by_hook(&signal, now);
+        if let HookSignal::ToolUsed(Some(percent)) = signal
             && let Some(ending) = self.context_reported(percent, now)
         {
             effects.extend(ending);
@@ -71,16 +71,16 @@ impl Worker {
         let looping = self.ralph.is_some();
         let is_held = self.is_held();
         if is_held && looping {
-            self.note_held_end(&heard);
+            self.note_held_end(&signal);
         }
         let (Phase::Starting { watch, .. } | Phase::Running { watch }) = &mut self.phase else {
             return effects;
         };
-        let more = match heard {
+        let more = match signal {
             HookSignal::Prompt | HookSignal::Working | HookSignal::ToolUsed(_) => {
                 (watch.over, watch.rests) = (None, false);
                 watch.restart();
-                let held = heard == HookSignal::Working || (watch.held && heard != HookSignal::Prompt);
+                let held = signal == HookSignal::Working || (watch.held && signal != HookSignal::Prompt);
                 let is_news = (watch.held, watch.in_turn) != (held, true);
                 (watch.held, watch.in_turn) = (held, true);
                 let mut effects = self.answered();
@@ -115,8 +115,8 @@ impl Worker {
 
     /// Any activity during the delivery shows that the agent has its prompt. An agent that needs no delivery has
     /// started, whether its screen was read or not.
-    fn prompt_confirmed_by_hook(&mut self, heard: &HookSignal, now: Now) -> Vec<Effect> {
-        match (&self.phase, heard) {
+    fn prompt_confirmed_by_hook(&mut self, signal: &HookSignal, now: Now) -> Vec<Effect> {
+        match (&self.phase, signal) {
             (
                 Phase::Prompting { .. },
                 HookSignal::Prompt | HookSignal::TurnOver | HookSignal::ApiError(_),
@@ -181,7 +181,7 @@ impl Worker {
             return self.end(why, now);
         }
         // The screen may have shown it before.
-        if watch.rests | std::mem::replace(&mut watch.idle_told, true) {
+        if watch.rests | std::mem::replace(&mut watch.idle_reported, true) {
             watch.rests = true;
             return vec![];
         }

@@ -136,9 +136,9 @@ impl Worker {
         if let Phase::BackingOff { .. } = self.phase {
             return Some(self.stop(StopReason::OutOfTime(limit)));
         }
-        let told = Effect::Notify(Entry::OutOfTime { iteration: ralph.iteration, limit, whole });
+        let notify = Effect::Notify(Entry::OutOfTime { iteration: ralph.iteration, limit, whole });
         let mut effects = self.end(why, now);
-        effects.push(told);
+        effects.push(notify);
         Some(effects)
     }
 
@@ -149,10 +149,10 @@ impl Worker {
         else {
             return self.spawn_failed(SpawnError::Other("its time was over".into()), now);
         };
-        let told = Effect::Notify(Entry::OutOfTime { iteration, limit, whole: true });
+        let notify = Effect::Notify(Entry::OutOfTime { iteration, limit, whole: true });
         let ended = self.report_end(IterationExit::OutOfTime, now);
         self.undo_iteration();
-        [vec![told], ended, self.stop(StopReason::OutOfTime(limit))].concat()
+        [vec![notify], ended, self.stop(StopReason::OutOfTime(limit))].concat()
     }
 
     /// No work is left, or none can be done: the iteration does not count, and none follows.

@@ -58,8 +58,8 @@ impl Worker {
         (ralph.outage, ralph.park) = (Some(park.outage()), Some(park));
         ralph.outage_since = Some(now.wall);
         self.phase = Phase::BackingOff { until: now.after(wait), delay: wait };
-        let told = Entry::Outage { iteration, message, wait: wait.as_secs(), parked: true };
-        Some(vec![Effect::Persist, Effect::Notify(told)])
+        let entry = Entry::Outage { iteration, message, wait: wait.as_secs(), parked: true };
+        Some(vec![Effect::Persist, Effect::Notify(entry)])
     }
 
     /// The park that holds for the loop, and how long it lasts.

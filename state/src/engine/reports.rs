@@ -201,15 +201,15 @@ impl Worker {
             return vec![Effect::Persist, Effect::Notify(Entry::PromptSent { run })];
         };
         let what = format!("prompt not delivered: {message}");
-        let told = Effect::Notify(Entry::PromptFailed { run, message });
+        let notify = Effect::Notify(Entry::PromptFailed { run, message });
         if self.ralph.is_some() {
             let mut effects = self.end_because(Why::Undelivered, what, now);
-            effects.push(told);
+            effects.push(notify);
             return effects;
         }
         // A person may still give it to a plain worker's agent.
         self.phase = Phase::Running { watch: Watch::default() };
         self.trouble = Some(Trouble { kind: TroubleKind::Prompt, what, since: None });
-        vec![Effect::Persist, told]
+        vec![Effect::Persist, notify]
     }
 }

@@ -75,8 +75,8 @@ impl Worker {
             return vec![];
         }
         let mut effects = vec![];
-        if watch.looks_idle() && !watch.rests && !watch.idle_told {
-            watch.idle_told = true;
+        if watch.looks_idle() && !watch.rests && !watch.idle_reported {
+            watch.idle_reported = true;
             effects.push(Effect::Notify(Entry::Idle { run: self.run.0 }));
         }
         if std::mem::replace(&mut self.greeted, self.run) != self.run {

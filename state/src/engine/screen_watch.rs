@@ -50,8 +50,8 @@ pub struct Watch {
     #[serde(default)]
     pub(super) ready: bool,
     /// The end of the turn was reported since the last change of the screen.
-    #[serde(default)]
-    pub(super) idle_told: bool,
+    #[serde(default, rename = "idle_told")]
+    pub(super) idle_reported: bool,
     /// The agent's hook reported the end of the turn, and nothing has happened since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) rests: bool,
@@ -132,7 +132,7 @@ impl Watch {
     pub(super) fn restart(&mut self) {
         self.stable = Duration::ZERO;
         self.extensions = 0;
-        (self.idle_told, self.ticked) = (false, false);
+        (self.idle_reported, self.ticked) = (false, false);
     }
 
     /// Other evidence shows that the agent was active this long ago.
@@ -162,7 +162,7 @@ impl Watch {
 
     /// Forgets the last look and open checks, which belong to an earlier daemon.
     pub(super) fn forget_time(&mut self) {
-        (self.ready, self.idle_told, self.rests) = (false, false, false);
+        (self.ready, self.idle_reported, self.rests) = (false, false, false);
         self.seen = None;
         self.settled = None;
         self.probing = false;

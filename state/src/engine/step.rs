@@ -36,7 +36,7 @@ impl Worker {
             Event::PromptBlocked(run, dialog) if run == self.run => self.prompt_blocked(dialog, now),
             Event::Typing(run) if run == self.run => self.typing(true),
             Event::Typed(run) if run == self.run => self.typing(false),
-            Event::Hook(run, heard) if run == self.run => self.hook_signal(heard, now),
+            Event::Hook(run, signal) if run == self.run => self.hook_signal(signal, now),
             Event::Grew(run, ago) if run == self.run => self.transcript_grew(ago),
             Event::Probed(run, busy) if run == self.run => self.probed(busy, now),
             Event::Exited(run, exit) if run == self.run => self.exited(exit, now),
@@ -73,7 +73,7 @@ impl Worker {
         }
         self.restart_question_timer(now);
         if let Phase::Running { watch } = &mut self.phase {
-            watch.idle_told = false;
+            watch.idle_reported = false;
         }
         let trouble = self.trouble.as_ref().filter(|_| self.has_pane());
         let waits = trouble.map(|t| Entry::Waiting { run: self.run.0, reason: t.what.clone() });

@@ -16,7 +16,7 @@ fn no_gate_never_completes() {
 fn all_gates_that_were_asked_for_must_hold() {
     let good = Verdict {
         done_pattern: Some(true),
-        promise: Some(Claim::Given),
+        promise: Some(Claim::Valid),
         checks: vec![check("a", true), check("b", true)],
         ..Verdict::default()
     };
@@ -54,7 +54,7 @@ fn where_every_check_is_excused_no_gate_is_left() {
         Verdict { checks: vec![check("old", false)], excused: vec!["old".into()], ..Verdict::default() };
     assert!(!verdict.is_complete());
     assert!(!Verdict { checks: vec![check("old", true)], ..verdict.clone() }.is_complete());
-    assert!(Verdict { promise: Some(Claim::Given), ..verdict }.is_complete());
+    assert!(Verdict { promise: Some(Claim::Valid), ..verdict }.is_complete());
     let gates =
         Gates { checks: vec!["old".into(), "new".into()], allow_preexisting: true, ..Gates::default() };
     let spent = |gates: &Gates, failed: &[&str], pattern| {
@@ -86,7 +86,7 @@ fn a_check_that_was_cut_short_is_no_failure_of_the_work_and_does_not_pass() {
 
 fn verdict() -> impl Strategy<Value = Verdict> {
     let claim =
-        prop_oneof![Just(Claim::Missing), Just(Claim::Rejected), Just(Claim::Doubtful), Just(Claim::Given)];
+        prop_oneof![Just(Claim::Missing), Just(Claim::Rejected), Just(Claim::Doubtful), Just(Claim::Valid)];
     let checks = prop::collection::vec(("[ab]", any::<bool>()), 0..4);
     let named = || prop::collection::vec("[ab]", 0..2);
     (any::<Option<bool>>(), prop::option::of(claim), checks, named(), named(), prop::option::of("x"))

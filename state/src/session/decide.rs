@@ -205,8 +205,8 @@ impl Case<'_> {
         let is_seen = self.state.min_tool_calls == 0 || book.tool_calls >= self.state.min_tool_calls;
         match claim {
             // The promise counts, and the log records that the work could not be counted.
-            Claim::Given if !is_seen && self.state.on_no_work == OnNoWork::Reject => PromiseFound::Doubtful,
-            Claim::Given => PromiseFound::Found,
+            Claim::Valid if !is_seen && self.state.on_no_work == OnNoWork::Reject => PromiseFound::Doubtful,
+            Claim::Valid => PromiseFound::Found,
             Claim::Doubtful => PromiseFound::Doubtful,
             Claim::Rejected => PromiseFound::Rejected,
             Claim::Missing if self.stop.failure.is_some() => PromiseFound::Error,

@@ -131,8 +131,8 @@ impl TranscriptReader {
         if let Some(tokens) = value.pointer("/part/tokens") {
             self.sum(opencode_usage(tokens));
         }
-        if let Some(told) = value.pointer("/part/cost").filter(|told| !told.is_null()) {
-            match dollars(told) {
+        if let Some(cost) = value.pointer("/part/cost").filter(|cost| !cost.is_null()) {
+            match dollars(cost) {
                 Some(cost) => self.account.cost = Some(self.account.cost.unwrap_or(0.0) + cost),
                 None => self.lost_cost = true,
             }

@@ -512,7 +512,7 @@ impl Op {
         };
         Verdict {
             done_pattern: [None, Some(false), Some(arg < 20)][usize::from(arg % 3)],
-            promise: [None, Some(Claim::Given), Some(Claim::Rejected)][usize::from(arg / 3 % 3)],
+            promise: [None, Some(Claim::Valid), Some(Claim::Rejected)][usize::from(arg / 3 % 3)],
             checks: if arg.is_multiple_of(5) { vec![check] } else { vec![] },
             outage: (self.gap.is_multiple_of(4)).then_some(outage),
             api_error: self.gap.is_multiple_of(8).then(|| "[API Error: no]".into()),
