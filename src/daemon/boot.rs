@@ -279,8 +279,8 @@ impl Supervisor {
             let seen = evidence(slot, row, found);
             let context = slot.driver.context.clone();
             let pane = slot.pane.clone().filter(|p| p.run == run);
-            let judging = matches!(slot.engine.phase(), Phase::Judging { .. });
-            let over = slot.engine.has_pane() && !seen.alive && !judging;
+            let evaluating = matches!(slot.engine.phase(), Phase::Evaluating { .. });
+            let over = slot.engine.has_pane() && !seen.alive && !evaluating;
             let goes_on =
                 |pane: &Pane| is_wrapper(pane.pid, &context.run_dir(run)) || has_remains(pane, seen, found);
             let needs_server = reconcile::needs_server(&slot.engine, seen);

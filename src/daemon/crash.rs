@@ -4,8 +4,8 @@
 //! for the Nth time; `any` selects all points. With `SWARM_CRASH_COUNT=FILE` it appends the word of each point
 //! that it passes to FILE, one per line, so that a dry run lists all points. There is a point
 //!
-//! - before each effect (`persist`, `spawn`, `judge`, …), and after its work is done but not yet reported
-//!   (`persist+`, `spawn+`, `judge+`, …);
+//! - before each effect (`persist`, `spawn`, `evaluate`, …), and after its work is done but not yet reported
+//!   (`persist+`, `spawn+`, `evaluate+`, …);
 //! - between the steps of work that has several: `record` (the loop's file is written, the record is not), `worktree`
 //!   (created, but not recorded), `base` (the loop's baseline exists), `launch` (all files of a run exist, the window
 //!   does not), `paste`, `enter` and `taken`, `typed` (a text is in the input box, but not submitted), `stored`,
@@ -73,7 +73,7 @@ fn words(effect: &Effect) -> (&'static str, &'static str) {
         Effect::ForceKill(_) => ("force_kill", "force_kill+"),
         Effect::Probe(_) => ("probe", "probe+"),
         Effect::Look(_) => ("look", "look+"),
-        Effect::Judge(_) => ("judge", "judge+"),
+        Effect::Evaluate(_) => ("evaluate", "evaluate+"),
         Effect::Notify(_) => ("tell", "tell+"),
     }
 }

@@ -25,7 +25,7 @@ impl Supervisor {
 
     pub(crate) fn advance(&mut self, name: &WorkerName, event: Event) {
         // The next iteration may start: edits of the loop's file must be applied before.
-        if matches!(event, Event::Judged(..) | Event::Resume | Event::Tick | Event::SpawnFailed(..)) {
+        if matches!(event, Event::Evaluated(..) | Event::Resume | Event::Tick | Event::SpawnFailed(..)) {
             self.apply_file_edits(name);
         }
         let now = self.now();
@@ -105,7 +105,7 @@ impl Supervisor {
             | Effect::Terminate(_)
             | Effect::ForceKill(_)
             | Effect::Probe(_)
-            | Effect::Judge(_) => {}
+            | Effect::Evaluate(_) => {}
             Effect::Look(_) => return self.look_now(),
         }
         let now = self.now();
@@ -121,7 +121,7 @@ impl Supervisor {
             (Effect::Probe(run), Some(pane)) if pane.run == run => {
                 exit::probe(context, &pane, slot.spec.env.clone())
             }
-            (Effect::Judge(run), pane) => slot.driver.push(Job::Judge {
+            (Effect::Evaluate(run), pane) => slot.driver.push(Job::Evaluate {
                 ended: EndedRun {
                     run,
                     exit: slot.engine.last_exit().unwrap_or(Exit::Unknown),

@@ -146,7 +146,7 @@ impl Supervisor {
             RunReport::Prompt(run, Ok(PromptOutcome::Blocked(dialog))) => Event::PromptBlocked(run, dialog),
             RunReport::Prompt(run, Err(error)) => Event::PromptFailed(run, error.message),
             RunReport::Event(event) => return self.step_of_run(name, event),
-            RunReport::Judged(run, verdict) => {
+            RunReport::Evaluated(run, verdict) => {
                 if slot.pane.as_ref().is_some_and(|p| p.run == run) {
                     slot.pane = None;
                 }
@@ -156,7 +156,7 @@ impl Supervisor {
                     slot.story = Some((tasks.turn.clone(), (tasks.done, tasks.total)));
                 }
                 self.note_limits(name, &verdict);
-                self.advance(name, Event::Judged(run, verdict));
+                self.advance(name, Event::Evaluated(run, verdict));
                 self.remove_run_dir(name, run);
                 return self.finish_stopped(name);
             }

@@ -162,7 +162,7 @@ pub(crate) enum RunReport {
     /// The output cannot be stored yet; the driver retries.
     Unstored(String),
     /// The output is stored and the gates were tried.
-    Judged(Run, Verdict),
+    Evaluated(Run, Verdict),
     /// The used parts of the account's usage limits, as the agent recorded them.
     Limits(Vec<QuotaFigure>),
     /// A warning for the client that waits for a new worker, or for the subscribers.
@@ -189,7 +189,7 @@ pub(crate) enum Job {
         reply: Reply,
     },
     /// Store the output of a run that ended, close its pane, evaluate the gates.
-    Judge {
+    Evaluate {
         ended: EndedRun,
         /// Why it ended, if its prompt was delivered.
         end_if_delivered: Option<Ended>,

@@ -67,7 +67,7 @@ fn events(engine: &Worker) -> Vec<Event> {
         Event::Hook(run, HookSignal::Working),
         Event::Hook(run, HookSignal::Asks("may I".into())),
         Event::Exited(run, Exit::Signal(9)),
-        Event::Judged(run, verdict),
+        Event::Evaluated(run, verdict),
         Event::Tick,
         Event::NeverStarted(run),
         Event::SpawnFailed(run, SpawnError::Other("no".into())),

@@ -78,7 +78,7 @@ impl LoopRun {
             let promised = self.is_printed(&gate.promise, (account, source), finished);
             let limits = (finished.iteration, finished.until);
             let reviewed = self.reviewed(gate, base, before, verdict).await;
-            self.judge_tasks(gate, limits, (promised, reviewed), verdict, on_step).await;
+            self.evaluate_tasks(gate, limits, (promised, reviewed), verdict, on_step).await;
         }
         // Before the checks, because they may write into the tree.
         verdict.changed = self.changed(base, finished, verdict).await;
@@ -108,7 +108,7 @@ impl LoopRun {
         let mut changed = self.changed(base, finished, verdict).await;
         changed.retain(|file| !verdict.changed.contains(file));
         verdict.changed_in_checks = changed;
-        self.judge_tests(base, finished.iteration, &reports, verdict);
+        self.evaluate_tests(base, finished.iteration, &reports, verdict);
         self.try_canaries(base, (finished.iteration, until), verdict, on_step).await;
         (!self.gates.checks.is_empty()).then(|| start.elapsed().as_secs_f64())
     }

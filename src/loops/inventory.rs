@@ -119,7 +119,7 @@ impl LoopRun {
     }
 
     /// Compares the tests that ran with those of the baseline. `before` has the reports before the checks.
-    pub(super) fn judge_tests(&self, base: &Base, iteration: u32, before: &Stamps, verdict: &mut Verdict) {
+    pub(super) fn evaluate_tests(&self, base: &Base, iteration: u32, before: &Stamps, verdict: &mut Verdict) {
         let shortened = self.count_tests(&base.runners, iteration, &mut verdict.checks);
         let mut proofs: Vec<Proof> = vec![];
         let is_required = |check: &&CheckResult| check.passed && !verdict.excused.contains(&check.name);

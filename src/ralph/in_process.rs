@@ -104,7 +104,7 @@ where
     fn carry_out(&mut self, effect: &Effect) -> Result<()> {
         match effect {
             Effect::Spawn(run) => self.work(*run),
-            Effect::Judge(run) => self.judge(*run),
+            Effect::Evaluate(run) => self.evaluate(*run),
             // When an effect could reach the agent, it has already ended.
             Effect::Persist
             | Effect::Deliver(_)
@@ -178,7 +178,7 @@ where
         Ok(task)
     }
 
-    fn judge(&mut self, run: Run) -> Result<()> {
+    fn evaluate(&mut self, run: Run) -> Result<()> {
         let (exit, state) = std::mem::replace(&mut self.last, (Exit::Unknown, AgentState::default()));
         let ralph = self.worker.ralph();
         let number = ralph.map_or(0, |l| l.iteration);
@@ -196,7 +196,7 @@ where
         let ended: Iteration = block_on(self.loop_run.conclude(finished, &|_| {}, &never))?;
         self.loop_run.write_down(&ended)?;
         let lost = || Verdict { trouble: Some("there is no verdict".into()), ..Verdict::default() };
-        self.events.push_back(Event::Judged(run, ended.verdict.unwrap_or_else(lost)));
+        self.events.push_back(Event::Evaluated(run, ended.verdict.unwrap_or_else(lost)));
         Ok(())
     }
 

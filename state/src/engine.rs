@@ -344,7 +344,7 @@ impl Worker {
             }
             Phase::Prompting { by } => *by = (*by).min(now.after(PROMPT_TIMEOUT)),
             Phase::Ending { kill_at, .. } => *kill_at = (*kill_at).min(now.after(KILL_DELAY)),
-            Phase::Idle | Phase::Spawning { .. } | Phase::Running { .. } | Phase::Judging { .. } => {}
+            Phase::Idle | Phase::Spawning { .. } | Phase::Running { .. } | Phase::Evaluating { .. } => {}
             Phase::Parked | Phase::Lost | Phase::Stopped { .. } => {}
         }
         if let Some(watch) = self.phase.watch_mut() {

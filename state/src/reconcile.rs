@@ -33,7 +33,7 @@ pub struct RunEvidence {
 /// True when the wrapper is gone, only the tmux server can report how the run ended, and it does not answer. The
 /// daemon then waits for the server, for a bounded time.
 pub fn needs_server(worker: &Worker, seen: RunEvidence) -> bool {
-    let has_run = worker.has_pane() && !matches!(worker.phase(), Phase::Judging { .. });
+    let has_run = worker.has_pane() && !matches!(worker.phase(), Phase::Evaluating { .. });
     has_run && !seen.alive && ended(worker, seen).is_none()
 }
 
@@ -46,7 +46,7 @@ pub fn finding(worker: &Worker, seen: RunEvidence) -> Option<Event> {
         }
         Phase::Lost => return seen.alive.then_some(Event::Adopted(run)),
         // The exit was seen; its output may still be in the pane. Judging again is harmless.
-        Phase::Judging { .. } => return Some(Event::Adopted(run)),
+        Phase::Evaluating { .. } => return Some(Event::Adopted(run)),
         Phase::Spawning { .. }
         | Phase::Starting { .. }
         | Phase::Prompting { .. }
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_worker_without_a_run_is_asked_about_only_if_a_pane_lives() {
-        let bad = [Event::Start, Event::Exited(R, Exit::Code(1)), Event::Judged(R, Verdict::default())];
+        let bad = [Event::Start, Event::Exited(R, Exit::Code(1)), Event::Evaluated(R, Verdict::default())];
         let lost = [Event::Start, Event::ServerLost(R)];
         for events in [&[][..], &bad, &lost, &[Event::Kill]] {
             let worker = after(events);

@@ -447,7 +447,7 @@ fn met(walk: &BTreeSet<String>, words: &[&str]) {
 fn a_loop_with_a_failure() {
     let seen = walk("loop", &FAILING_LOOP);
     met(&seen, &["persist", "record", "persist+", "tell", "tell+", "spawn", "launch", "spawn+", "exited"]);
-    met(&seen, &["judge", "stored", "verdict", "judge+", "leave"]);
+    met(&seen, &["evaluate", "stored", "verdict", "evaluate+", "leave"]);
 }
 
 #[test]

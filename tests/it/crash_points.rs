@@ -14,8 +14,8 @@ const WORLDS: usize = 8;
 /// A point, and the points right before it that are the same death.
 const SAME_DEATH: [(&str, &[&str]); 3] = [
     // The first effect of a step, where the step before it has ended and nobody but the daemon started this one.
-    ("persist", &["create", "spawn+", "deliver+", "exited", "judge+"]),
-    ("judge", &["persist+"]),
+    ("persist", &["create", "spawn+", "deliver+", "exited", "evaluate+"]),
+    ("evaluate", &["persist+"]),
     ("tell", &["persist+", "tell+"]),
 ];
 
@@ -67,7 +67,7 @@ pub(crate) fn walk(points: &[CrashPoint], at: impl Fn(&str) -> bool + Sync) -> V
 #[test]
 fn points_between_which_the_daemon_only_decides_are_one_death() {
     let words = "create persist record persist+ tell tell+ spawn launch spawn+ persist record probe probe+ persist persist+ \
-                 judge stored judge+ persist persist+ tell tell+ tell tell+ leave persist record";
+                 evaluate stored evaluate+ persist persist+ tell tell+ tell tell+ leave persist record";
     let passed: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     let points = crash_points(&passed);
     let shown: Vec<String> = points.iter().map(|p| format!("{} {}", p.at, p.words.join(","))).collect();
@@ -85,9 +85,9 @@ fn points_between_which_the_daemon_only_decides_are_one_death() {
             "probe:1 probe",
             "probe+:1 probe+",
             "persist:3 persist",
-            "persist+:2 persist+,judge",
+            "persist+:2 persist+,evaluate",
             "stored:1 stored",
-            "judge+:1 judge+,persist",
+            "evaluate+:1 evaluate+,persist",
             "persist+:3 persist+,tell",
             "tell+:2 tell+,tell",
             "tell+:3 tell+",

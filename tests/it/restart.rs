@@ -430,5 +430,5 @@ fn a_daemon_that_dies_around_a_launch_costs_and_adds_no_run() {
 
 #[test]
 fn a_daemon_that_dies_around_the_end_of_a_run_costs_and_adds_no_run() {
-    drill(&["judge:1", "judge+:1", "tell:2", "tell+:2", "judge+:3", "tell:4"]);
+    drill(&["evaluate:1", "evaluate+:1", "tell:2", "tell+:2", "evaluate+:3", "tell:4"]);
 }

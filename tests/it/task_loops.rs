@@ -499,7 +499,8 @@ fn a_person_may_edit_the_list_while_the_loop_is_paused() {
 
 #[test]
 fn a_killed_daemon_repeats_no_review_and_forgets_none() {
-    for point in ["turn:1", "turn:2", "list:1", "list:2", "concluded:2", "result:2", "verdict:2", "judge+:1"]
+    for point in
+        ["turn:1", "turn:2", "list:1", "list:2", "concluded:2", "result:2", "verdict:2", "evaluate+:1"]
     {
         let mut project = Project::new(&[story("US-001")]);
         project.reviews("changes do more\napprove");

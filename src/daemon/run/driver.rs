@@ -95,9 +95,9 @@ async fn work(context: &RunContext, job: Job) {
             context.report(RunReport::Event(Event::Typed(pane.run)));
             reply.answer(outcome.map(|warning| Sent { warnings: warning.into_iter().collect() }));
         }
-        Job::Judge { mut ended, end_if_delivered, spec, reader } => {
+        Job::Evaluate { mut ended, end_if_delivered, spec, reader } => {
             ended.end = ended_as(context, ended.run, ended.end, end_if_delivered);
-            judge(context, &ended, &spec, &reader).await;
+            evaluate(context, &ended, &spec, &reader).await;
         }
         Job::OpenTaskFiles(loop_run) => sandbox::open_task_files(context, &loop_run),
         Job::RenewMarker(loop_run) => renew_marker(&loop_run),
@@ -110,14 +110,14 @@ async fn work(context: &RunContext, job: Job) {
     }
 }
 
-async fn judge(context: &RunContext, ended: &EndedRun, spec: &WorkerSpec, reader: &SharedReader) {
+async fn evaluate(context: &RunContext, ended: &EndedRun, spec: &WorkerSpec, reader: &SharedReader) {
     let iteration_run = |iteration| iteration::IterationRun { context, spec, cwd: &ended.cwd, iteration };
     let reviewer = ended.iteration.as_ref().and_then(|iteration| iteration_run(iteration).reviewer());
     sandbox::leave_docker(context, spec, &ended.cwd, ended.exit, ended.end.as_ref()).await;
-    let verdict = finish::judge(context, ended, reviewer.as_ref().unwrap_or(spec), reader).await;
+    let verdict = finish::evaluate(context, ended, reviewer.as_ref().unwrap_or(spec), reader).await;
     sandbox::note_files(context, spec, &ended.cwd).await;
-    crash::after(&Effect::Judge(ended.run));
-    context.report(RunReport::Judged(ended.run, verdict));
+    crash::after(&Effect::Evaluate(ended.run));
+    context.report(RunReport::Evaluated(ended.run, verdict));
     if let Some(iteration) = &ended.iteration {
         // In a task of its own, because nothing has to wait for it.
         let (store, name, number) = (context.store.clone(), context.name.clone(), iteration.number);

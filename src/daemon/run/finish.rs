@@ -32,7 +32,7 @@ const OUTPUT_RETRY_DELAY: Duration = Duration::from_secs(2);
 /// The line in a log above the agent's transcript.
 const TRANSCRIPT_HEADER: &str = "--- transcript ---";
 
-pub(crate) async fn judge(
+pub(crate) async fn evaluate(
     context: &RunContext,
     ended: &EndedRun,
     spec: &WorkerSpec,

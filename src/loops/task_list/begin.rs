@@ -159,7 +159,7 @@ impl LoopRun {
         }
         let (list, remarks) = self.restore_list(gate, record)?;
         // An iteration that did not end has no result to complain about.
-        if record.was_judged() {
+        if record.was_evaluated() {
             warnings.extend(remarks);
         }
         Ok(list)
@@ -171,7 +171,7 @@ impl LoopRun {
         let now = read_text(&self.text_file(gate, TASKS_FILE));
         let known = record.after.as_ref().unwrap_or(&record.before);
         let known = TaskList::parse(known).map_err(|fault| NoTurn::Blocked(fault.to_string()))?;
-        let turn = record.turn.as_ref().filter(|_| !record.was_judged());
+        let turn = record.turn.as_ref().filter(|_| !record.was_evaluated());
         let edited = Edited {
             mode: turn.map_or(IterationMode::Implement, |turn| turn.mode),
             selected: turn.map_or("", |turn| turn.story.as_str()),

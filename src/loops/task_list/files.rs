@@ -41,7 +41,7 @@ pub(super) struct TaskRecord {
 
 impl TaskRecord {
     /// Whether the last iteration was judged, or none started.
-    pub(super) fn was_judged(&self) -> bool {
+    pub(super) fn was_evaluated(&self) -> bool {
         self.after.is_some() || self.turn.is_none()
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn kind(why: Option<Why>, exit: Exit) -> IterationExit {
 }
 
 /// The kind of end once the output was read: a success whose screen shows a failed last request is an API error.
-pub(super) fn kind_judged(why: Option<Why>, exit: Exit, verdict: &Verdict) -> IterationExit {
+pub(super) fn kind_evaluated(why: Option<Why>, exit: Exit, verdict: &Verdict) -> IterationExit {
     let ended = kind(why, exit);
     if verdict.api_error.is_some() && ended.fails_by_api_error() { IterationExit::ApiError } else { ended }
 }
@@ -27,7 +27,7 @@ pub(super) fn kind_judged(why: Option<Why>, exit: Exit, verdict: &Verdict) -> It
 impl Worker {
     /// How the run ended whose gates are being evaluated; `None` for a plain worker and in any other phase.
     pub fn ended(&self) -> Option<Ended> {
-        let Phase::Judging { exit, why } = self.phase else { return None };
+        let Phase::Evaluating { exit, why } = self.phase else { return None };
         let detail = self.ralph.as_ref()?.detail.clone();
         let exit = kind(why, exit);
         Some(Ended { exit, reason: detail.unwrap_or_else(|| exit.phrase()) })
@@ -35,7 +35,7 @@ impl Worker {
 
     /// The same if its prompt was delivered after all: the report of the exit may arrive first.
     pub fn ended_delivered(&self) -> Option<Ended> {
-        let Phase::Judging { exit, why: Some(Why::Undelivered) } = self.phase else { return self.ended() };
+        let Phase::Evaluating { exit, why: Some(Why::Undelivered) } = self.phase else { return self.ended() };
         let exit = kind(None, exit);
         self.ralph.as_ref().map(|_| Ended { exit, reason: exit.phrase() })
     }

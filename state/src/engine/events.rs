@@ -89,7 +89,7 @@ pub enum Event {
     /// The tmux server is gone and the run with it.
     ServerLost(Run),
     /// The run's output is stored, its pane is closed, and the gates were evaluated.
-    Judged(Run, Verdict),
+    Evaluated(Run, Verdict),
 }
 
 /// An action that the daemon must carry out. A list of effects is carried out in order.
@@ -110,7 +110,7 @@ pub enum Effect {
     /// Look at the run's screen now.
     Look(Run),
     /// Store the output, close the pane, evaluate the gates.
-    Judge(Run),
+    Evaluate(Run),
     /// Send a notice to the subscribers and the log.
     Notify(Entry),
 }

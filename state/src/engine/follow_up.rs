@@ -25,8 +25,8 @@ impl Worker {
         self.end(why, now)
     }
 
-    pub(super) fn judged(&mut self, verdict: Verdict, now: Now) -> Vec<Effect> {
-        let Phase::Judging { exit, why } = self.phase else { return vec![] };
+    pub(super) fn evaluated(&mut self, verdict: Verdict, now: Now) -> Vec<Effect> {
+        let Phase::Evaluating { exit, why } = self.phase else { return vec![] };
         self.count(&verdict);
         // For a loop without other gates, the match of the pattern is enough.
         let gated = self.ralph.as_ref().is_some_and(|l| l.gated);
@@ -44,7 +44,7 @@ impl Worker {
             let done = complete && !failed;
             return if done { self.stop(StopReason::Complete) } else { self.after_run(exit, now) };
         }
-        let ended = ended::kind_judged(why, exit, &verdict);
+        let ended = ended::kind_evaluated(why, exit, &verdict);
         if complete {
             let mut effects = self.report_end(ended, now);
             effects.extend(self.stop(match (gated, verdict.asks_for_checks()) {

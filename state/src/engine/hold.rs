@@ -93,7 +93,7 @@ impl Worker {
             Phase::Starting { .. } | Phase::BackingOff { .. } => self.is_held(),
             Phase::Running { .. } => self.keeps_turn(),
             Phase::Idle | Phase::Spawning { .. } | Phase::Prompting { .. } | Phase::Ending { .. } => false,
-            Phase::Judging { .. } | Phase::Parked | Phase::Lost | Phase::Stopped { .. } => false,
+            Phase::Evaluating { .. } | Phase::Parked | Phase::Lost | Phase::Stopped { .. } => false,
         };
         self.phase.deadline().filter(|_| !waits)
     }

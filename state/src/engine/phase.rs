@@ -92,7 +92,8 @@ pub enum Phase {
         kill_at: Duration,
     },
     /// The run has ended; the daemon stores its output and evaluates the gates.
-    Judging {
+    #[serde(rename = "judging")]
+    Evaluating {
         /// How it ended.
         exit: Exit,
         /// Why swarm ended it, if it did.
@@ -119,7 +120,7 @@ pub enum Phase {
 impl Phase {
     pub(super) fn has_pane(&self) -> bool {
         match self {
-            Self::Spawning { .. } | Self::Judging { .. } => true,
+            Self::Spawning { .. } | Self::Evaluating { .. } => true,
             Self::Starting { .. } | Self::Prompting { .. } | Self::Running { .. } | Self::Ending { .. } => {
                 true
             }
@@ -129,7 +130,7 @@ impl Phase {
 
     /// True from the request for a pane until the run's end was reported.
     pub(super) fn is_live(&self) -> bool {
-        self.has_pane() && !matches!(self, Self::Judging { .. })
+        self.has_pane() && !matches!(self, Self::Evaluating { .. })
     }
 
     /// True while the run's agent may work: its pane is up, and swarm has not begun to end it.
@@ -142,7 +143,7 @@ impl Phase {
         match self {
             Self::Starting { watch, .. } | Self::Running { watch } => Some(watch),
             Self::Idle | Self::Spawning { .. } | Self::Prompting { .. } | Self::Ending { .. } => None,
-            Self::Judging { .. } | Self::BackingOff { .. } | Self::Parked => None,
+            Self::Evaluating { .. } | Self::BackingOff { .. } | Self::Parked => None,
             Self::Lost | Self::Stopped { .. } => None,
         }
     }
@@ -151,7 +152,7 @@ impl Phase {
         match self {
             Self::Starting { watch, .. } | Self::Running { watch } => Some(watch),
             Self::Idle | Self::Spawning { .. } | Self::Prompting { .. } | Self::Ending { .. } => None,
-            Self::Judging { .. } | Self::BackingOff { .. } | Self::Parked => None,
+            Self::Evaluating { .. } | Self::BackingOff { .. } | Self::Parked => None,
             Self::Lost | Self::Stopped { .. } => None,
         }
     }
@@ -161,7 +162,7 @@ impl Phase {
         match self {
             Self::Spawning { doomed } => doomed.then_some(Why::Kill),
             Self::Ending { why, .. } => Some(*why),
-            Self::Judging { why, .. } => *why,
+            Self::Evaluating { why, .. } => *why,
             Self::Idle | Self::Starting { .. } | Self::Prompting { .. } | Self::Running { .. } => None,
             Self::BackingOff { .. } | Self::Parked | Self::Lost | Self::Stopped { .. } => None,
         }
@@ -175,7 +176,7 @@ impl Phase {
             Self::Prompting { by } => Some(*by),
             Self::Ending { kill_at, .. } => Some(*kill_at),
             Self::BackingOff { until, .. } => Some(*until),
-            Self::Idle | Self::Spawning { .. } | Self::Judging { .. } => None,
+            Self::Idle | Self::Spawning { .. } | Self::Evaluating { .. } => None,
             Self::Parked | Self::Lost | Self::Stopped { .. } => None,
         }
     }

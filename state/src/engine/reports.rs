@@ -69,7 +69,7 @@ impl Worker {
                 vec![Effect::Deliver(self.run)]
             }
             Phase::Ending { .. } => vec![Effect::Terminate(self.run)],
-            Phase::Judging { .. } => vec![Effect::Judge(self.run)],
+            Phase::Evaluating { .. } => vec![Effect::Evaluate(self.run)],
             // The worker was considered lost, but its pane lives.
             Phase::Lost => {
                 self.phase = Phase::Running { watch: Watch::default() };
@@ -121,10 +121,10 @@ impl Worker {
         };
         self.count_lifetime(now);
         self.note_agent();
-        self.phase = Phase::Judging { exit, why };
+        self.phase = Phase::Evaluating { exit, why };
         self.last_exit = Some(exit);
         self.trouble = None;
-        vec![Effect::Persist, Effect::Judge(self.run)]
+        vec![Effect::Persist, Effect::Evaluate(self.run)]
     }
 
     pub(super) fn server_lost(&mut self, now: Now) -> Vec<Effect> {
@@ -181,7 +181,7 @@ impl Worker {
     }
 
     pub(super) fn prompt_over(&mut self, failed: Option<String>, now: Now) -> Vec<Effect> {
-        if let (Phase::Judging { why: why @ Some(Why::Undelivered), .. }, Some(ralph), None) =
+        if let (Phase::Evaluating { why: why @ Some(Why::Undelivered), .. }, Some(ralph), None) =
             (&mut self.phase, &mut self.ralph, &failed)
         {
             // The agent had its prompt and exited, and the exit was reported first.

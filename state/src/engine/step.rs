@@ -42,7 +42,7 @@ impl Worker {
             Event::Exited(run, exit) if run == self.run => self.exited(exit, now),
             Event::PaneLost(run) if run == self.run => self.exited(Exit::Lost, now),
             Event::ServerLost(run) if run == self.run => self.server_lost(now),
-            Event::Judged(run, verdict) if run == self.run => self.judged(verdict, now),
+            Event::Evaluated(run, verdict) if run == self.run => self.evaluated(verdict, now),
             // Rule 2: a report about another run is dropped.
             Event::Up(_)
             | Event::SpawnFailed(..)
@@ -61,7 +61,7 @@ impl Worker {
             | Event::Exited(..)
             | Event::PaneLost(_)
             | Event::ServerLost(_)
-            | Event::Judged(..) => vec![],
+            | Event::Evaluated(..) => vec![],
         }
     }
 
@@ -144,7 +144,7 @@ impl Worker {
             Phase::Idle | Phase::Spawning { .. } | Phase::Starting { .. } | Phase::Prompting { .. } => {
                 ralph.paused.is_some()
             }
-            Phase::Running { .. } | Phase::Ending { .. } | Phase::Judging { .. } | Phase::Parked => {
+            Phase::Running { .. } | Phase::Ending { .. } | Phase::Evaluating { .. } | Phase::Parked => {
                 ralph.paused.is_some()
             }
         }
@@ -168,7 +168,7 @@ impl Worker {
             Phase::Stopped { .. } => return vec![],
             Phase::Spawning { doomed } => *doomed = true,
             Phase::Ending { why, .. } => *why = Why::Kill,
-            Phase::Judging { why, .. } => *why = Some(Why::Kill),
+            Phase::Evaluating { why, .. } => *why = Some(Why::Kill),
         }
         vec![Effect::Persist]
     }
@@ -228,7 +228,7 @@ impl Worker {
             }
             Phase::BackingOff { .. } => self.start_next(now),
             Phase::Running { .. } => self.turn_end_due(now).unwrap_or_default(),
-            Phase::Idle | Phase::Spawning { .. } | Phase::Judging { .. } => vec![],
+            Phase::Idle | Phase::Spawning { .. } | Phase::Evaluating { .. } => vec![],
             Phase::Parked | Phase::Lost | Phase::Stopped { .. } => vec![],
         }
     }

@@ -71,8 +71,8 @@ fn phase_word(worker: &Worker) -> String {
         Phase::Prompting { .. } => "prompting".into(),
         Phase::Running { .. } => "running".into(),
         Phase::Ending { why, .. } => format!("ending({why:?})").to_lowercase(),
-        Phase::Judging { exit, why: None } => format!("judging({exit})"),
-        Phase::Judging { exit, why: Some(why) } => format!("judging({exit},{why:?})").to_lowercase(),
+        Phase::Evaluating { exit, why: None } => format!("judging({exit})"),
+        Phase::Evaluating { exit, why: Some(why) } => format!("judging({exit},{why:?})").to_lowercase(),
         Phase::BackingOff { delay, .. } => format!("backoff({}s)", seconds(*delay)),
         Phase::Parked => "parked".into(),
         Phase::Lost => "lost".into(),
@@ -89,7 +89,7 @@ fn effect_word(effect: &Effect) -> String {
         Effect::ForceKill(run) => format!("force {run}"),
         Effect::Probe(run) => format!("probe {run}"),
         Effect::Look(run) => format!("look {run}"),
-        Effect::Judge(run) => format!("judge {run}"),
+        Effect::Evaluate(run) => format!("judge {run}"),
         Effect::Notify(entry) => match entry.follow_line("w") {
             Some(line) => format!("\"{}\"", line.trim_start_matches("[ralph] w: ")),
             None => format!("{entry:?}").split([' ', '{']).next().unwrap_or_default().to_lowercase(),
@@ -157,6 +157,6 @@ fn about(event: &Event) -> Option<Run> {
         | Event::Exited(run, _)
         | Event::PaneLost(run)
         | Event::ServerLost(run)
-        | Event::Judged(run, _) => Some(*run),
+        | Event::Evaluated(run, _) => Some(*run),
     }
 }

@@ -21,7 +21,7 @@ impl Worker {
             Phase::Idle | Phase::Spawning { .. } | Phase::Starting { .. } | Phase::Prompting { .. } => {
                 live(Status::Starting)
             }
-            Phase::Running { .. } | Phase::Ending { .. } | Phase::Judging { .. } => live(Status::Running),
+            Phase::Running { .. } | Phase::Ending { .. } | Phase::Evaluating { .. } => live(Status::Running),
             Phase::BackingOff { .. } if self.outage().is_some() || self.is_held() => Status::Waiting,
             Phase::BackingOff { .. } => Status::Retrying,
             Phase::Parked => Status::Paused,
@@ -47,7 +47,7 @@ impl Worker {
 
     /// True while swarm ends the run or judges it: the agent would not read typed text.
     pub fn is_ending(&self) -> bool {
-        matches!(self.phase, Phase::Ending { .. } | Phase::Judging { .. })
+        matches!(self.phase, Phase::Ending { .. } | Phase::Evaluating { .. })
     }
 
     /// True if the agent showed its input box at the last look.
@@ -115,7 +115,7 @@ impl Worker {
             Phase::Ending { why, .. } => Some(Cause::Ending { why: *why }),
             Phase::Idle
             | Phase::Spawning { .. }
-            | Phase::Judging { .. }
+            | Phase::Evaluating { .. }
             | Phase::Parked
             | Phase::Starting { .. }
             | Phase::Prompting { .. }

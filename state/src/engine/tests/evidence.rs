@@ -23,7 +23,7 @@ fn seen() -> Worker {
 
 /// Returns the verdict that the daemon reports for the engine's evidence when the last capture lacks the pattern.
 fn judged(worker: &Worker) -> Event {
-    Event::Judged(R, gates(worker.evidence().done))
+    Event::Evaluated(R, gates(worker.evidence().done))
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn pattern_counts_whatever_ends_the_run() {
                 worker.step(Event::Adopted(R), at(12_000));
             }
             after(&mut worker, events.clone());
-            assert!(matches!(worker.phase(), Phase::Judging { .. }), "{end}: {:?}", worker.phase());
+            assert!(matches!(worker.phase(), Phase::Evaluating { .. }), "{end}: {:?}", worker.phase());
             let verdict = judged(&worker);
             worker.step(verdict, at(20_000));
             let phase = worker.phase();
@@ -96,7 +96,7 @@ fn evidence_belongs_to_one_run_and_one_pattern() {
 
     let mut worker = seen();
     after(&mut worker, script(13, [Event::Exited(R, Exit::Code(0))]));
-    worker.step(Event::Judged(R, gates(false)), at(14_000));
+    worker.step(Event::Evaluated(R, gates(false)), at(14_000));
     assert_eq!((worker.run(), worker.evidence()), (Run(2), Evidence::default()));
 }
 

@@ -91,7 +91,7 @@ fn a_run_that_ends_by_itself_is_judged_and_the_next_one_waits_for_the_release() 
         vec![
             (10, Event::Hold),
             (20, Event::Exited(R, OK)),
-            (20, Event::Judged(R, gates(false))),
+            (20, Event::Evaluated(R, gates(false))),
             (900, Event::Tick),
         ],
         &[
@@ -115,7 +115,7 @@ fn a_run_that_ends_by_itself_is_judged_and_the_next_one_waits_for_the_release() 
 fn the_last_iteration_and_a_complete_loop_end_although_they_are_held() {
     for (max, done) in [(1, false), (3, true)] {
         let mut worker = at_iteration(1, max);
-        after(&mut worker, script(1, [Event::Hold, Event::Exited(R, OK), Event::Judged(R, gates(done))]));
+        after(&mut worker, script(1, [Event::Hold, Event::Exited(R, OK), Event::Evaluated(R, gates(done))]));
         assert!(worker.is_stopped() && !worker.is_held());
     }
 }
@@ -165,7 +165,7 @@ fn no_limit_counts_the_time_of_a_hold() {
     assert_eq!(after(&mut worker, script(1059, [Event::Tick])), "=> running");
     let told = after(&mut worker, script(1060, [Event::Tick]));
     assert_eq!(told, "persist; term 1; \"iteration 1 is out of time (1m 0s)\" => ending(timeout)");
-    after(&mut worker, script(1060, [Event::Exited(R, OK), Event::Judged(R, gates(false))]));
+    after(&mut worker, script(1060, [Event::Exited(R, OK), Event::Evaluated(R, gates(false))]));
     after(&mut worker, script(1060, [Event::Up(Run(2))]));
     assert_eq!(
         worker.deadline(),
@@ -220,7 +220,7 @@ fn commands_of_a_person_win() {
     assert!(worker.is_held() && worker.ralph().unwrap().paused.is_none());
 
     // A resume that starts an agent ends the hold.
-    after(&mut worker, script(2, [Event::Hold, Event::Exited(R, OK), Event::Judged(R, gates(false))]));
+    after(&mut worker, script(2, [Event::Hold, Event::Exited(R, OK), Event::Evaluated(R, gates(false))]));
     // It need not be paused.
     let mut held = worker.clone();
     assert!(held.can_resume(at(3000)));
@@ -262,7 +262,7 @@ fn nothing_can_be_typed_where_no_agent_runs() {
     after(&mut worker, script(1, [Event::Exited(R, OK), TYPES]));
     assert!(!worker.is_held());
     for mut ended in [worker.clone().lost(), worker] {
-        after(&mut ended, script(2, [Event::Kill, Event::Judged(R, gates(false))]));
+        after(&mut ended, script(2, [Event::Kill, Event::Evaluated(R, gates(false))]));
         assert_eq!(after(&mut ended, script(3, [Event::Hold])), "=> stopped(killed)");
     }
 }

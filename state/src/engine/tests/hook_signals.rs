@@ -181,13 +181,13 @@ fn a_full_context_ends_the_iteration_and_an_api_error_fails_it() {
         &mut worker,
         script(1, [Event::Hook(R, HookSignal::ContextSpent), Event::Exited(R, Exit::Signal(15))]),
     );
-    let next = after(&mut worker, script(2, [Event::Judged(R, gates(false))]));
+    let next = after(&mut worker, script(2, [Event::Evaluated(R, gates(false))]));
     assert!(next.contains("exit=context-spent") || next.contains("spawn 2"), "{next}");
     assert_eq!(worker.ralph().map(|l| (l.iteration, l.failures)), Some((2, 0)));
     let mut worker = at_iteration(1, 9);
     let error = Event::Hook(R, HookSignal::ApiError("bad request".into()));
     after(&mut worker, script(1, [error, Event::Exited(R, Exit::Code(0))]));
-    let next = after(&mut worker, script(2, [Event::Judged(R, gates(false))]));
+    let next = after(&mut worker, script(2, [Event::Evaluated(R, gates(false))]));
     assert!(next.contains("api-error") && next.ends_with("backoff(1s)"), "{next}");
     // An outage is nobody's failure, whoever told of it.
     let mut worker = at_iteration(1, 9);
@@ -198,7 +198,7 @@ fn a_full_context_ends_the_iteration_and_an_api_error_fails_it() {
         message: "529".into(),
         until: None,
     };
-    after(&mut worker, script(2, [Event::Judged(R, Verdict { outage: Some(outage), ..gates(false) })]));
+    after(&mut worker, script(2, [Event::Evaluated(R, Verdict { outage: Some(outage), ..gates(false) })]));
     assert_eq!(worker.ralph().map(|l| (l.iteration, l.failures)), Some((0, 0)));
 }
 

@@ -20,7 +20,7 @@ fn judged(mut worker: Worker, exit: Exit, verdict: Verdict, ms: u64) -> (Worker,
     worker.step(Event::Start, at(0));
     worker.step(Event::Up(Run(1)), at(0));
     worker.step(Event::Exited(Run(1), exit), at(ms));
-    let effects = worker.step(Event::Judged(Run(1), verdict), at(ms));
+    let effects = worker.step(Event::Evaluated(Run(1), verdict), at(ms));
     (worker, effects)
 }
 
@@ -71,7 +71,7 @@ fn edited_limits_apply_before_a_verdict_and_to_a_paused_loop() {
                 worker.step(Event::Edited(edits.clone()), at(2000));
             }
             let verdict = Verdict { cost: Some(cost), tokens: Some(9), ..Verdict::default() };
-            worker.step(Event::Judged(Run(1), verdict), at(2000));
+            worker.step(Event::Evaluated(Run(1), verdict), at(2000));
             if while_paused {
                 assert_eq!(worker.loop_status(), Some(LoopStatus::Paused));
                 worker.step(Event::Edited(edits.clone()), at(2000));
@@ -94,7 +94,7 @@ fn a_pattern_alone_does_not_complete_a_loop_that_has_other_gates() {
     assert!(matches!(worker.phase(), Phase::Ending { why: Why::Done, .. }), "{:?}", worker.phase());
     worker.step(Event::Exited(Run(1), Exit::Signal(15)), at(6000));
     let verdict = Verdict { done_pattern: Some(true), checks: vec![check(false)], ..Verdict::default() };
-    worker.step(Event::Judged(Run(1), verdict), at(7000));
+    worker.step(Event::Evaluated(Run(1), verdict), at(7000));
     assert_eq!(worker.ralph().unwrap().iteration, 2);
     assert_eq!(worker.ralph().unwrap().failures, 0);
 }
@@ -152,7 +152,7 @@ fn three_empty_answers_in_a_row_use_no_iteration() {
         worker.step(Event::Up(run), at(now));
         worker.step(Event::Exited(run, Exit::Code(0)), at(now + 10));
         let empty = Verdict { is_empty_answer: true, ..tasks(0) };
-        worker.step(Event::Judged(run, empty), at(now + 20));
+        worker.step(Event::Evaluated(run, empty), at(now + 20));
         assert_eq!(worker.ralph().unwrap().iteration, iteration, "answer {answer}");
         now += 60_000;
         worker.step(Event::Tick, at(now));
@@ -204,7 +204,7 @@ fn the_time_of_a_loop_is_up_while_an_agent_runs() {
     assert!(entries(&effects).contains(&&Entry::OutOfTime { iteration: 1, limit: 100, whole: true }));
     worker.step(Event::Exited(Run(1), Exit::Signal(15)), at(151_000));
     let verdict = Verdict { checks: vec![check(false)], ..Verdict::default() };
-    worker.step(Event::Judged(Run(1), verdict), at(152_000));
+    worker.step(Event::Evaluated(Run(1), verdict), at(152_000));
     assert_eq!(*worker.phase(), Phase::Stopped { reason: StopReason::OutOfTime(100) });
 }
 
@@ -216,7 +216,7 @@ fn work_that_is_done_when_the_time_is_up_is_done() {
     worker.step(Event::Tick, at(100_000));
     worker.step(Event::Exited(Run(1), Exit::Signal(15)), at(101_000));
     worker.step(
-        Event::Judged(Run(1), Verdict { checks: vec![check(true)], ..Verdict::default() }),
+        Event::Evaluated(Run(1), Verdict { checks: vec![check(true)], ..Verdict::default() }),
         at(102_000),
     );
     assert_eq!(*worker.phase(), Phase::Stopped { reason: StopReason::Verified });
@@ -333,7 +333,7 @@ fn the_time_of_an_iteration_ends_it_and_the_loop_goes_on() {
     assert!(entries(&effects).contains(&&Entry::OutOfTime { iteration: 1, limit: 30, whole: false }));
     worker.step(Event::Exited(Run(1), Exit::Signal(15)), at(31_000));
     let verdict = Verdict { checks: vec![check(false)], ..Verdict::default() };
-    let effects = worker.step(Event::Judged(Run(1), verdict), at(32_000));
+    let effects = worker.step(Event::Evaluated(Run(1), verdict), at(32_000));
     let ended = Entry::IterationEnded { iteration: 1, exit: IterationExit::Timeout, seconds: 32 };
     assert_eq!(*entries(&effects)[0], ended);
     assert_eq!(worker.ralph().unwrap().iteration, 2);
@@ -386,7 +386,7 @@ fn time_without_an_agent_in_a_pause_does_not_count_and_no_limit_ends_a_paused_ag
     worker.step(Event::Up(Run(1)), at(0));
     worker.step(Event::Pause(PauseBy::User), at(10_000));
     worker.step(Event::Exited(Run(1), Exit::Code(0)), at(20_000));
-    worker.step(Event::Judged(Run(1), Verdict::default()), at(20_000));
+    worker.step(Event::Evaluated(Run(1), Verdict::default()), at(20_000));
     assert_eq!(*worker.phase(), Phase::Parked);
     worker.step(Event::Resume, at(900_000));
     assert_eq!(worker.ralph().unwrap().spent(at(900_000)).time.as_secs(), 20);
@@ -450,7 +450,7 @@ fn a_loop_whose_budget_cannot_be_held_is_paused_and_goes_on_by_word_alone() {
         for run in [1, 2] {
             worker.step(Event::Up(Run(run)), at(0));
             worker.step(Event::Exited(Run(run), Exit::Code(code)), at(0));
-            worker.step(Event::Judged(Run(run), verdict.clone()), at(0));
+            worker.step(Event::Evaluated(Run(run), verdict.clone()), at(0));
             assert_eq!(*worker.phase(), Phase::Parked, "after status {code}");
             assert_eq!(worker.ralph().unwrap().paused, Some(PauseBy::BudgetUnseen));
             assert_eq!(worker.reason().unwrap(), format!("paused: {}", budget::USAGE_UNKNOWN));
@@ -473,7 +473,7 @@ fn a_loop_whose_story_is_stuck_at_its_cap_is_paused_after_every_third_time() {
         let turn = TaskTurn { mode: IterationMode::Review, story: "US-001".into(), title: String::new() };
         let tasks = TaskVerdict { turn, sent_back_at_cap, total: 1, ..TaskVerdict::default() };
         let verdict = Verdict { tasks: Some(tasks.into()), ..Verdict::default() };
-        worker.step(Event::Judged(Run(run), verdict), at(0));
+        worker.step(Event::Evaluated(Run(run), verdict), at(0));
         let is_stuck = matches!(sent_back_at_cap, 3 | 6);
         assert_eq!(worker.ralph().unwrap().paused, is_stuck.then_some(PauseBy::StoryStuck), "{run}");
         let reason = worker.reason().unwrap_or_default();
@@ -494,7 +494,7 @@ fn a_loop_whose_held_out_checks_failed_too_often_is_paused_until_it_is_resumed()
         worker.step(Event::Up(Run(run)), at(0));
         worker.step(Event::Exited(Run(run), Exit::Code(0)), at(0));
         let verdict = Verdict { checks: vec![check(false)], tries_spent, ..Verdict::default() };
-        worker.step(Event::Judged(Run(run), verdict), at(0));
+        worker.step(Event::Evaluated(Run(run), verdict), at(0));
         assert_eq!(*worker.phase() == Phase::Parked, tries_spent, "run {run}");
         assert_eq!(worker.ralph().unwrap().paused, tries_spent.then_some(PauseBy::HeldOut));
         worker.step(Event::Resume, at(0));
@@ -510,7 +510,7 @@ fn a_check_that_cannot_run_pauses_the_loop_with_the_reason() {
         worker.step(Event::Exited(Run(run), Exit::Code(0)), at(0));
         let cannot_check = why.map(Into::into);
         let verdict = Verdict { checks: vec![check(false)], cannot_check, ..Verdict::default() };
-        worker.step(Event::Judged(Run(run), verdict), at(0));
+        worker.step(Event::Evaluated(Run(run), verdict), at(0));
         let reason = why.map(|why| format!("paused: {why}"));
         assert_eq!((*worker.phase() == Phase::Parked, worker.reason()), (why.is_some(), reason), "run {run}");
         worker.step(Event::Resume, at(0));
@@ -525,7 +525,7 @@ fn a_loop_in_which_nothing_moves_is_paused_with_that_reason() {
     for (run, moved) in [(1, Some(false)), (2, Some(true)), (3, Some(false)), (4, Some(false))] {
         worker.step(Event::Up(Run(run)), at(0));
         worker.step(Event::Exited(Run(run), Exit::Code(0)), at(0));
-        worker.step(Event::Judged(Run(run), verdict(moved)), at(0));
+        worker.step(Event::Evaluated(Run(run), verdict(moved)), at(0));
     }
     assert_eq!(*worker.phase(), Phase::Parked);
     assert_eq!(worker.loop_status(), Some(LoopStatus::Paused));

@@ -27,7 +27,7 @@ fn running() -> Worker {
 fn end(worker: &mut Worker, now: Now) -> Vec<Effect> {
     let run = worker.run();
     worker.step(Event::Exited(run, Exit::Code(0)), now);
-    worker.step(Event::Judged(run, gates(false)), now)
+    worker.step(Event::Evaluated(run, gates(false)), now)
 }
 
 fn iteration(worker: &Worker) -> u32 {

@@ -160,7 +160,7 @@ fn a_prompt_that_was_not_delivered_fails_a_loops_iteration() {
     assert_eq!(ended.reason, "prompt not delivered: not taken");
     // Whatever holds then is not the agent's work.
     assert_eq!(
-        step(&mut worker, 2, Event::Judged(R, gates(true))),
+        step(&mut worker, 2, Event::Evaluated(R, gates(true))),
         "persist; \"iteration 1 failed (exit: undelivered): prompt not delivered: not taken, retrying in 1s (attempt 1/5)\" => backoff(1s)"
     );
 }
@@ -184,7 +184,7 @@ fn an_agent_that_exits_before_it_has_its_prompt_has_failed() {
             worker.ended().unwrap().reason,
             "the agent exited with status 0 before it received its prompt"
         );
-        let judged = step(&mut worker, 1, Event::Judged(R, gates(false)));
+        let judged = step(&mut worker, 1, Event::Evaluated(R, gates(false)));
         assert!(judged.contains("failed (exit: undelivered)"), "{judged}");
     }
 }
@@ -300,7 +300,7 @@ fn no_wait_grows_by_a_restart_and_none_is_forgotten() {
     ending.step(Event::Kill, late);
     let mut backing = running();
     backing.step(Event::Exited(R, Exit::Code(1)), late);
-    backing.step(Event::Judged(R, gates(false)), late);
+    backing.step(Event::Evaluated(R, gates(false)), late);
     let mut started = Worker::looping(PASTE, 9, 60);
     started.step(Event::Start, late);
     started.step(Event::Up(R), late);
@@ -350,7 +350,7 @@ fn every_phase() -> Vec<(&'static str, Worker)> {
     let idle = Worker::looping(PASTE, 9, 60);
     let spawning = with(&idle, &[Event::Start]);
     let judging = with(&running(), &[Event::Exited(R, Exit::Code(1))]);
-    let failed = Event::Judged(R, gates(false));
+    let failed = Event::Evaluated(R, gates(false));
     vec![
         ("idle", idle),
         ("doomed", with(&spawning, &[Event::Kill])),
@@ -405,8 +405,8 @@ fn every_event(run: Run) -> Vec<(&'static str, Event)> {
         ("exited", Event::Exited(run, Exit::Code(0))),
         ("pane-lost", Event::PaneLost(run)),
         ("server-lost", Event::ServerLost(run)),
-        ("judged", Event::Judged(run, gates(false))),
-        ("complete", Event::Judged(run, gates(true))),
+        ("judged", Event::Evaluated(run, gates(false))),
+        ("complete", Event::Evaluated(run, gates(true))),
     ]
 }
 
@@ -420,7 +420,7 @@ fn cell(effects: &[Effect], worker: &Worker) -> String {
         Effect::ForceKill(_) => "F",
         Effect::Probe(_) => "B",
         Effect::Look(_) => "L",
-        Effect::Judge(_) => "J",
+        Effect::Evaluate(_) => "J",
         Effect::Notify(_) => "",
     };
     let letters: String = effects.iter().map(letter).collect();

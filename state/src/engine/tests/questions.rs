@@ -37,7 +37,7 @@ fn a_question_stops_the_inactivity_clock_and_fails_the_iteration_after_its_own_t
     after(&mut worker, script(601, [Event::Exited(R, Exit::Code(143))]));
     assert_eq!(worker.ended().unwrap().reason, "not answered within 10m 0s: Do you want to run this?");
     assert_eq!(
-        after(&mut worker, script(601, [Event::Judged(R, gates(false))])),
+        after(&mut worker, script(601, [Event::Evaluated(R, gates(false))])),
         "persist; \"iteration 1 failed (exit: unanswered): not answered within 10m 0s: Do you want to run this?, \
          retrying in 1s (attempt 1/5)\" => backoff(1s)"
     );
@@ -100,7 +100,7 @@ fn silence_is_a_success_only_of_an_interactive_agent_that_answered() {
         stare(&mut worker, 0, 60, &Reading { printed, ..screen(1) });
         after(&mut worker, script(60, [Event::Probed(R, false), Event::Exited(R, Exit::Signal(15))]));
         let reason = worker.ended().unwrap().reason;
-        after(&mut worker, script(60, [Event::Judged(R, gates(false))]));
+        after(&mut worker, script(60, [Event::Evaluated(R, gates(false))]));
         (worker.ralph().unwrap().total_failures == 1, reason)
     };
     let (nothing, nothing_new) = ("nothing on screen for 60 s", "nothing new on screen for 60 s");

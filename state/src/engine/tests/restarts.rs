@@ -43,7 +43,7 @@ fn a_failure_is_followed_by_a_wait_and_another_run() {
             (0, Event::Start),
             (0, Event::Up(Run(1))),
             (5, Event::Exited(Run(1), BAD)),
-            (5, Event::Judged(Run(1), Verdict::default())),
+            (5, Event::Evaluated(Run(1), Verdict::default())),
             (5, Event::Tick),
             (6, Event::Tick),
         ],
@@ -106,7 +106,7 @@ fn every_end_but_exit_zero_is_a_failure() {
     ];
     for end in ends {
         let mut worker = restarting(RestartWhen::OnFailure, 3);
-        let events = [Event::Start, Event::Up(Run(1)), end.clone(), Event::Judged(Run(1), gates(false))];
+        let events = [Event::Start, Event::Up(Run(1)), end.clone(), Event::Evaluated(Run(1), gates(false))];
         assert_eq!(last(&mut worker, script(0, events)), "persist; runended => backoff(1s)", "{end:?}");
     }
     for error in [SpawnError::Other("no".into()), SpawnError::Prompt("gone".into())] {
@@ -123,7 +123,7 @@ fn every_end_but_exit_zero_is_a_failure() {
 fn on_abnormal_restarts_only_after_an_end_without_an_exit_status() {
     let stops = |end: &Event| {
         let mut worker = restarting(RestartWhen::OnAbnormal, 3);
-        let events = [Event::Start, Event::Up(Run(1)), end.clone(), Event::Judged(Run(1), gates(false))];
+        let events = [Event::Start, Event::Up(Run(1)), end.clone(), Event::Evaluated(Run(1), gates(false))];
         last(&mut worker, script(0, events));
         worker.is_stopped()
     };
@@ -146,9 +146,9 @@ fn a_lost_server_is_one_restart_by_policy_and_the_end_without_one() {
     assert_eq!(last(&mut plain, script(9, [Event::Tick])), "=> lost");
     let mut worker = restarting(RestartWhen::OnFailure, 3);
     last(&mut worker, script(0, events));
-    last(&mut worker, script(0, [Event::Judged(Run(1), gates(false))]));
+    last(&mut worker, script(0, [Event::Evaluated(Run(1), gates(false))]));
     assert_eq!(last(&mut worker, script(1, [Event::Tick])), "persist; spawn 2 => spawning");
-    let again = [Event::ServerLost(Run(1)), Event::Judged(Run(1), gates(false)), Event::Tick];
+    let again = [Event::ServerLost(Run(1)), Event::Evaluated(Run(1), gates(false)), Event::Tick];
     assert_eq!(last(&mut worker, script(9, again)), "=> spawning", "and that once");
 }
 
@@ -162,13 +162,13 @@ fn a_matched_pattern_is_the_end_whatever_the_policy() {
     let seen = || Event::Screen(Run(1), Reading { done: true, ..screen(1) });
     let mut events = vec![(0, Event::Start), (0, Event::Up(Run(1)))];
     events.extend((0..=4).step_by(2).map(|s| (s, seen())));
-    events.extend([(5, Event::Exited(Run(1), Exit::Signal(15))), (5, Event::Judged(Run(1), gates(true)))]);
+    events.extend([(5, Event::Exited(Run(1), Exit::Signal(15))), (5, Event::Evaluated(Run(1), gates(true)))]);
     let said = last(&mut quiet, events);
     assert!(said.ends_with("=> stopped(done_pattern)"), "{said}");
     // Seen on the screen, and then the pane went before it was quiet.
     for gone in [Event::PaneLost(Run(1)), Event::ServerLost(Run(1))] {
         let mut worker = restarting(RestartWhen::Always, 3);
-        let events = [Event::Start, Event::Up(Run(1)), seen(), gone, Event::Judged(Run(1), gates(false))];
+        let events = [Event::Start, Event::Up(Run(1)), seen(), gone, Event::Evaluated(Run(1), gates(false))];
         let said = last(&mut worker, script(3, events));
         assert!(said.ends_with("=> stopped(done_pattern)"), "{said}");
     }
@@ -196,7 +196,7 @@ fn a_kill_wins_at_every_moment() {
     for events in moments {
         let mut worker = restarting(RestartWhen::Always, 3);
         last(&mut worker, script(0, events.to_vec()));
-        let said = last(&mut worker, script(0, [Event::Judged(Run(1), gates(false))]));
+        let said = last(&mut worker, script(0, [Event::Evaluated(Run(1), gates(false))]));
         assert_eq!(said, "persist; stopped => stopped(killed)");
     }
     let mut doomed = restarting(RestartWhen::Always, 3);
@@ -216,7 +216,7 @@ fn a_run_that_lived_long_starts_the_count_anew() {
         last(&mut worker, script(1, [Event::Tick]));
         last(&mut worker, fails(2, 1, 2));
         let end = lived + 3;
-        let events = [Event::Exited(Run(3), BAD), Event::Judged(Run(3), gates(false))];
+        let events = [Event::Exited(Run(3), BAD), Event::Evaluated(Run(3), gates(false))];
         last(&mut worker, script(3, [Event::Up(Run(3))]));
         last(&mut worker, script(end, events));
         assert_eq!(worker.restarts().map(|r| r.failures), Some(failures), "{lived}s");
@@ -233,7 +233,7 @@ fn time_without_a_daemon_proves_nothing() {
         let mut worker: Worker = serde_json::from_str(&serde_json::to_string(&worker).unwrap()).unwrap();
         worker.rebase(at(later * 1000));
         let seen = alive.then_some(Event::Adopted(Run(2)));
-        let end = [Event::Exited(Run(2), BAD), Event::Judged(Run(2), gates(false))];
+        let end = [Event::Exited(Run(2), BAD), Event::Evaluated(Run(2), gates(false))];
         last(&mut worker, script(later, seen.into_iter().chain(end)));
         assert_eq!(worker.restarts().map(|r| r.failures), Some(failures), "alive: {alive}");
     }

@@ -137,7 +137,7 @@ impl Machine {
                 effects = vec![Effect::Persist];
             }
             Bug::NeverForces => effects.retain(|e| !matches!(e, Effect::ForceKill(_))),
-            Bug::ForgetsJudge => effects.retain(|e| !matches!(e, Effect::Judge(_))),
+            Bug::ForgetsJudge => effects.retain(|e| !matches!(e, Effect::Evaluate(_))),
             _ => {}
         }
         effects
@@ -151,13 +151,15 @@ impl Machine {
             (Bug::NoGenerations, ..) => return of_run(event, worker.run),
             (Bug::IgnoresPause, ..) if matches!(event, Event::Pause(_)) => return Event::Reachable(true),
             (Bug::IgnoresHold, ..) if matches!(event, Event::Hold) => return Event::Reachable(true),
-            (Bug::UnknownIsSuccess, Phase::Judging { exit, .. }, _) if *exit == Exit::Unknown => {
+            (Bug::UnknownIsSuccess, Phase::Evaluating { exit, .. }, _) if *exit == Exit::Unknown => {
                 *exit = Exit::Code(0);
             }
-            (Bug::SilenceIsSuccess, Phase::Judging { why, .. }, _) if *why == Some(Why::Silent) => {
+            (Bug::SilenceIsSuccess, Phase::Evaluating { why, .. }, _) if *why == Some(Why::Silent) => {
                 *why = Some(Why::TurnOver);
             }
-            (Bug::UndeliveredIsSuccess, Phase::Judging { why, .. }, _) if *why == Some(Why::Undelivered) => {
+            (Bug::UndeliveredIsSuccess, Phase::Evaluating { why, .. }, _)
+                if *why == Some(Why::Undelivered) =>
+            {
                 *why = Some(Why::TurnOver);
             }
             (Bug::EndsWhileAsked, ..) if looks => worker.trouble = None,
@@ -165,8 +167,8 @@ impl Machine {
             (Bug::EndsWhilePaused, _, Some(ralph)) if looks => ralph.paused = None,
             (Bug::BelievesThePattern, _, Some(ralph)) => ralph.gated = false,
             (Bug::OutageIsFailure, ..) => {
-                if let Event::Judged(run, verdict) = event {
-                    return Event::Judged(run, Verdict { outage: None, ..verdict });
+                if let Event::Evaluated(run, verdict) = event {
+                    return Event::Evaluated(run, Verdict { outage: None, ..verdict });
                 }
             }
             (Bug::ForgetsCost, _, Some(ralph)) => ralph.spent.cost = 0,
@@ -176,10 +178,10 @@ impl Machine {
             {
                 ralph.iteration += 1;
             }
-            (Bug::RestartsSuccess, Phase::Judging { exit, .. }, None) if *exit == Exit::Code(0) => {
+            (Bug::RestartsSuccess, Phase::Evaluating { exit, .. }, None) if *exit == Exit::Code(0) => {
                 *exit = Exit::Code(1);
             }
-            (Bug::ForgetsFailures, Phase::Judging { .. }, None) => {
+            (Bug::ForgetsFailures, Phase::Evaluating { .. }, None) => {
                 if let Some(restarts) = &mut worker.restarts {
                     restarts.failures = 0;
                 }
@@ -249,7 +251,7 @@ fn of_run(event: Event, run: Run) -> Event {
         Event::Exited(_, exit) => Event::Exited(run, exit),
         Event::PaneLost(_) => Event::PaneLost(run),
         Event::ServerLost(_) => Event::ServerLost(run),
-        Event::Judged(_, verdict) => Event::Judged(run, verdict),
+        Event::Evaluated(_, verdict) => Event::Evaluated(run, verdict),
     }
 }
 

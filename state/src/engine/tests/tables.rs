@@ -44,7 +44,7 @@ pub(super) fn at_iteration(n: u32, max: u32) -> Worker {
 
 /// A whole iteration after its spawn.
 pub(super) fn whole(run: u64, exit: Exit, done: bool) -> [Event; 3] {
-    [Event::Up(Run(run)), Event::Exited(Run(run), exit), Event::Judged(Run(run), gates(done))]
+    [Event::Up(Run(run)), Event::Exited(Run(run), exit), Event::Evaluated(Run(run), gates(done))]
 }
 
 pub(super) fn script(seconds: u64, events: impl IntoIterator<Item = Event>) -> Script {
@@ -81,7 +81,7 @@ fn scenario_basic_loop() {
 fn scenario_restart_on_exit() {
     check(
         at_iteration(3, 10),
-        script(312, [Event::Exited(Run(3), OK), Event::Judged(Run(3), gates(false))]),
+        script(312, [Event::Exited(Run(3), OK), Event::Evaluated(Run(3), gates(false))]),
         &[
             "persist; judge 3 => judging(0)",
             "persist; \"iteration 3 completed (exit: 0, duration: 5m 12s)\"; \"starting iteration 4/10\"; spawn 4 => spawning",
@@ -102,7 +102,7 @@ fn scenario_inactivity_of_an_agent_that_printed_restarts_and_is_a_success() {
             (61, Event::Probed(Run(2), false)),
             (61, Event::Probed(Run(2), false)),
             (62, Event::Exited(Run(2), Exit::Signal(15))),
-            (62, Event::Judged(Run(2), gates(false))),
+            (62, Event::Evaluated(Run(2), gates(false))),
         ],
         &[
             "probe 2 => running",
@@ -125,7 +125,7 @@ fn scenario_inactivity_of_the_last_iteration_restarts_nothing() {
         vec![
             (60, Event::Probed(Run(2), false)),
             (61, Event::Exited(Run(2), OK)),
-            (61, Event::Judged(Run(2), gates(false))),
+            (61, Event::Evaluated(Run(2), gates(false))),
         ],
         &[
             "persist; \"inactivity timeout (60s)\"; term 2 => ending(inactivity)",
@@ -191,7 +191,7 @@ fn scenario_done_pattern_stops_the_loop() {
         vec![
             (26, Event::Quiet(Run(2))),
             (27, Event::Exited(Run(2), Exit::Signal(15))),
-            (27, Event::Judged(Run(2), Verdict::default())),
+            (27, Event::Evaluated(Run(2), Verdict::default())),
         ],
         &[
             "persist; term 2 => ending(done)",
@@ -208,7 +208,7 @@ fn the_gates_come_first_at_the_end_of_an_iteration() {
     failing.ralph.as_mut().unwrap().failures = 4;
     check(
         failing,
-        script(1, [Event::Exited(Run(1), BAD), Event::Judged(Run(1), gates(true))]),
+        script(1, [Event::Exited(Run(1), BAD), Event::Evaluated(Run(1), gates(true))]),
         &[
             "persist; judge 1 => judging(1)",
             "persist; \"iteration 1 completed (exit: 1, duration: 1s)\"; \"done pattern matched, stopping loop\"; \"loop complete after 1 iteration\" => stopped(done_pattern)",
@@ -220,7 +220,7 @@ fn the_gates_come_first_at_the_end_of_an_iteration() {
 fn scenario_max_iterations() {
     let worker = check(
         at_iteration(10, 10),
-        script(5, [Event::Exited(Run(10), OK), Event::Judged(Run(10), gates(false))]),
+        script(5, [Event::Exited(Run(10), OK), Event::Evaluated(Run(10), gates(false))]),
         &[
             "persist; judge 10 => judging(0)",
             "persist; \"iteration 10 completed (exit: 0, duration: 5s)\"; \"loop complete after 10 iterations\" => stopped(max_iterations)",
@@ -300,7 +300,7 @@ fn what_counts_as_a_failure() {
         let ralph = worker.ralph.as_mut().unwrap();
         (ralph.failures, ralph.total_failures) = (2, 2);
         after(&mut worker, script(1, events));
-        after(&mut worker, script(1, [Event::Judged(r, gates(false))]));
+        after(&mut worker, script(1, [Event::Evaluated(r, gates(false))]));
         assert_eq!(
             worker.ralph().map(|l| (l.failures, l.total_failures, l.iteration)),
             Some((row, all, if all == 2 { 2 } else { 1 })),
@@ -322,13 +322,13 @@ fn an_end_that_would_be_a_success_fails_where_the_screen_shows_an_api_error() {
         (inactive, OK, Some(crate::outage::MAX_OUTAGE_TRIES), true),
     ] {
         let mut worker = at_iteration(1, 9);
-        worker.phase = Phase::Judging { exit, why };
+        worker.phase = Phase::Evaluating { exit, why };
         let kind = crate::outage::OutageKind::Login;
         let outage = outages.map(|_| crate::outage::Outage { kind, message: "401".into(), until: None });
         let ralph = worker.ralph.as_mut().unwrap();
         (ralph.outages, ralph.detail) = (outages.unwrap_or(0), Some("nothing new on screen for 60 s".into()));
         let verdict = Verdict { api_error: Some("[API Error: no]".into()), outage, ..gates(false) };
-        let told = after(&mut worker, script(1, [Event::Judged(Run(1), verdict)]));
+        let told = after(&mut worker, script(1, [Event::Evaluated(Run(1), verdict)]));
         let failed = "iteration 1 failed (exit: api-error): [API Error: no], retrying in 1s (attempt 1/5)";
         assert_eq!(told.contains(failed), fails, "{why:?} {exit} {outages:?}: {told}");
         assert_eq!(worker.ralph().map(|l| l.total_failures), Some(u32::from(fails)), "{told}");
@@ -375,7 +375,7 @@ fn scenario_pause_and_resume() {
         at_iteration(5, 10),
         script(
             9,
-            [user.clone(), user, shutdown, Event::Exited(Run(5), OK), Event::Judged(Run(5), gates(false))],
+            [user.clone(), user, shutdown, Event::Exited(Run(5), OK), Event::Evaluated(Run(5), gates(false))],
         ),
         &[
             "persist; \"paused\" => running",
@@ -498,7 +498,7 @@ fn a_matched_pattern_survives_the_server() {
     after(&mut worker, still(4, 0, 4, &Reading { done: true, ..screen(1) }));
     check(
         worker,
-        script(5, [Event::ServerLost(Run(4)), Event::Judged(Run(4), Verdict::default())]),
+        script(5, [Event::ServerLost(Run(4)), Event::Evaluated(Run(4), Verdict::default())]),
         &[
             "persist; judge 4 => judging(lost,done)",
             "persist; \"iteration 4 completed (exit: done, duration: 5s)\"; \"done pattern matched, stopping loop\"; \"loop complete after 4 iterations\" => stopped(done_pattern)",
@@ -564,7 +564,7 @@ fn a_kill_ends_gently_then_by_force_and_then_for_good() {
             (5, Event::Tick),
             (10, Event::Tick),
             (11, Event::Exited(Run(2), Exit::Signal(9))),
-            (11, Event::Judged(Run(2), gates(true))),
+            (11, Event::Evaluated(Run(2), gates(true))),
             (12, Event::Kill),
             (12, Event::Resume),
             (12, Event::Start),
@@ -614,7 +614,7 @@ fn a_kill_while_judging_stops_it_whatever_the_gates_say() {
     worker.step(Event::Exited(Run(2), OK), at(0));
     check(
         worker,
-        script(1, [Event::Kill, Event::Kill, Event::Judged(Run(2), gates(true))]),
+        script(1, [Event::Kill, Event::Kill, Event::Evaluated(Run(2), gates(true))]),
         &[
             "persist => judging(0,kill)",
             "persist => judging(0,kill)",
@@ -715,7 +715,7 @@ fn a_plain_worker_ends_by_its_pattern_and_never_by_silence() {
     let done = Reading { done: true, ..screen(2) };
     assert_eq!(after(&mut worker, still(1, 9000, 9004, &done)), "persist; term 1 => ending(done)");
     let last =
-        after(&mut worker, script(9005, [Event::Exited(Run(1), BAD), Event::Judged(Run(1), gates(true))]));
+        after(&mut worker, script(9005, [Event::Exited(Run(1), BAD), Event::Evaluated(Run(1), gates(true))]));
     assert_eq!(last, "persist; \"done pattern matched, stopping loop\"; stopped => stopped(done_pattern)");
     assert_eq!(worker.status().as_str(), "done");
 }
@@ -746,7 +746,7 @@ fn ready_is_told_once_a_run_and_the_end_of_each_turn_once() {
     assert!(!worker.is_ready() && !worker.is_idle());
     assert!(!worker.status().is_finished());
     worker.step(Event::Exited(Run(1), BAD), at(102_000));
-    worker.step(Event::Judged(Run(1), gates(false)), at(102_000));
+    worker.step(Event::Evaluated(Run(1), gates(false)), at(102_000));
     assert_eq!(worker.status(), Status::Failed);
 }
 

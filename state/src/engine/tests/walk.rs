@@ -59,7 +59,7 @@ type Memory = (
 fn memory(worker: &Worker) -> Memory {
     let (why, doomed) = match worker.phase() {
         Phase::Ending { why, .. } => (Some(*why), false),
-        Phase::Judging { why, .. } => (*why, false),
+        Phase::Evaluating { why, .. } => (*why, false),
         Phase::Spawning { doomed } => (None, *doomed),
         _ => (None, false),
     };
@@ -123,7 +123,7 @@ impl Monitor {
             Event::Exited(..) | Event::PaneLost(_) | Event::ServerLost(_) => {
                 self.spawning = self.spawning.filter(|s| Some(*s) != run);
             }
-            Event::Judged(..) => self.judging = self.judging.filter(|s| Some(*s) != run),
+            Event::Evaluated(..) => self.judging = self.judging.filter(|s| Some(*s) != run),
             Event::PromptSent(_) | Event::PromptFailed(..) | Event::PromptBlocked(..) => {
                 self.delivering = self.delivering.filter(|s| Some(*s) != run);
             }
@@ -204,7 +204,7 @@ impl Monitor {
                     self.probing = Some(*run);
                     run
                 }
-                Effect::Judge(run) => {
+                Effect::Evaluate(run) => {
                     hold!(self.judging.is_none_or(|j| j < *run), "judged twice");
                     self.judging = Some(*run);
                     run
@@ -261,13 +261,14 @@ impl Monitor {
     fn ends(event: &Event) -> bool {
         matches!(
             event,
-            Event::Judged(..) | Event::SpawnFailed(..) | Event::NeverStarted(_) | Event::ServerLost(_)
+            Event::Evaluated(..) | Event::SpawnFailed(..) | Event::NeverStarted(_) | Event::ServerLost(_)
         )
     }
 
     fn may_stop(before: &Worker, event: &Event) -> bool {
-        let judged = matches!(event, Event::Judged(..)) && matches!(before.phase(), Phase::Judging { .. });
-        let gone = Self::ends(event) && !matches!(event, Event::Judged(..));
+        let judged =
+            matches!(event, Event::Evaluated(..)) && matches!(before.phase(), Phase::Evaluating { .. });
+        let gone = Self::ends(event) && !matches!(event, Event::Evaluated(..));
         paneless(before) || judged || gone
     }
 
@@ -275,7 +276,8 @@ impl Monitor {
     /// exit status 0 counts as a failure and never as the end of a worker that did well.
     fn restarts(before: &Worker, event: &Event, after: &Worker) -> Result<(), String> {
         let (Some(was), Some(is)) = (before.restarts(), after.restarts()) else { return Ok(()) };
-        let (Phase::Judging { exit, why }, Event::Judged(run, verdict)) = (before.phase(), event) else {
+        let (Phase::Evaluating { exit, why }, Event::Evaluated(run, verdict)) = (before.phase(), event)
+        else {
             return Ok(());
         };
         let done = verdict.is_complete() && exit.is_success();
@@ -299,7 +301,8 @@ impl Monitor {
     fn exits(&mut self, before: &Worker, event: &Event, after: &Worker) -> Result<(), String> {
         Self::restarts(before, event, after)?;
         let (Some(was), Some(is)) = (before.ralph(), after.ralph()) else { return Ok(()) };
-        let (Phase::Judging { exit, why }, Event::Judged(run, verdict)) = (before.phase(), event) else {
+        let (Phase::Evaluating { exit, why }, Event::Evaluated(run, verdict)) = (before.phase(), event)
+        else {
             hold!(is.failures >= was.failures, "rule 4: failures were forgotten");
             return Ok(());
         };
@@ -383,7 +386,7 @@ impl Monitor {
         let due = due.is_some();
         let (ok, what) = match after.phase() {
             Phase::Spawning { .. } => (self.spawning == Some(after.run()), "spawning with no report to come"),
-            Phase::Judging { .. } => (self.judging == Some(after.run()), "judging with no report to come"),
+            Phase::Evaluating { .. } => (self.judging == Some(after.run()), "judging with no report to come"),
             Phase::Prompting { .. } => (due, "prompting without a deadline"),
             Phase::Ending { .. } => (due, "ending without a deadline"),
             Phase::BackingOff { .. } => {
@@ -486,7 +489,7 @@ impl Op {
             29 if arg < 188 => Event::Present(Presence::Typing),
             29 if arg < 192 => Event::Present(Presence::Attached),
             29 => Event::Present(Presence::Away(RELEASE_DELAY)),
-            30..=34 => Event::Judged(run, self.verdict()),
+            30..=34 => Event::Evaluated(run, self.verdict()),
             35 if arg < 8 => Event::Quota(None),
             35 if arg < 24 => Event::Quota(Some(self.park())),
             _ => Event::Tick,

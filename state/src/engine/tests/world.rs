@@ -227,7 +227,7 @@ impl World {
                 | Effect::ForceKill(_)
                 | Effect::Probe(_)
                 | Effect::Look(_)
-                | Effect::Judge(_) => self.driver.push_back(effect),
+                | Effect::Evaluate(_) => self.driver.push_back(effect),
             }
         }
         if self.machine.worker.is_stopped() && self.agents.iter().any(|a| a.alive || a.pane) {
@@ -332,7 +332,7 @@ impl World {
                 let busy = self.agents.iter().any(|a| a.run == run && a.alive && a.plan.computing);
                 self.report(Event::Probed(run, busy));
             }
-            Effect::Judge(run) => {
+            Effect::Evaluate(run) => {
                 let mut done = false;
                 // The mark of a delivery that a daemon which died did not report.
                 if self.saved.policy.paste && self.agents.iter().any(|a| a.run == run && a.prompted.is_some())
@@ -343,7 +343,7 @@ impl World {
                     agent.pane = false;
                     done = agent.plan.done && agent.prompted.is_some();
                 }
-                self.report(Event::Judged(run, gates(done)));
+                self.report(Event::Evaluated(run, gates(done)));
             }
         }
     }
@@ -477,7 +477,7 @@ impl World {
             if old.run != self.machine.worker.run() {
                 self.step(Event::Exited(old.run, old.exit.unwrap_or(Exit::Unknown)));
                 self.step(Event::Up(old.run));
-                self.step(Event::Judged(old.run, gates(true)));
+                self.step(Event::Evaluated(old.run, gates(true)));
             }
         }
         if self.machine.deadline().is_some_and(|due| due <= self.mono().mono) {
@@ -505,8 +505,8 @@ impl World {
                 let comes = |e: &Event| matches!(e, Event::Up(_) | Event::SpawnFailed(..));
                 self.driver.contains(&Effect::Spawn(run)) || mail(comes) || mail(ends)
             }
-            Phase::Judging { .. } => {
-                self.driver.contains(&Effect::Judge(run)) || mail(|e| matches!(e, Event::Judged(..)))
+            Phase::Evaluating { .. } => {
+                self.driver.contains(&Effect::Evaluate(run)) || mail(|e| matches!(e, Event::Evaluated(..)))
             }
             Phase::Starting { .. } | Phase::Running { .. } => {
                 self.agents.iter().any(|a| a.run == run && a.alive) || mail(ends)
@@ -633,7 +633,7 @@ impl World {
             let doomed = |w: &Worker| match w.phase() {
                 Phase::Spawning { doomed } => *doomed,
                 Phase::Ending { why, .. } => *why == Why::Kill,
-                Phase::Judging { why, .. } => *why == Some(Why::Kill),
+                Phase::Evaluating { why, .. } => *why == Some(Why::Kill),
                 _ => false,
             };
             if self.faults.crashes > 0 && !doomed(&self.machine.worker) {

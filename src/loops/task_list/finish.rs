@@ -19,7 +19,7 @@ use crate::loops::run::{Finished, LoopRun};
 
 impl LoopRun {
     /// Judges the agent's edits of the list, and sets [`Verdict::tasks`]. `promised`: the agent printed the tag.
-    pub(crate) async fn judge_tasks(
+    pub(crate) async fn evaluate_tasks(
         &self,
         gate: &TaskGate,
         (iteration, until): (u32, Option<Instant>),
@@ -27,8 +27,8 @@ impl LoopRun {
         verdict: &mut Verdict,
         on_step: OnCheckStep<'_>,
     ) {
-        let judged = self.try_judge_tasks(gate, (iteration, until), &reviewed, on_step).await;
-        match judged {
+        let evaluated = self.try_evaluate_tasks(gate, (iteration, until), &reviewed, on_step).await;
+        match evaluated {
             Ok(Some(mut tasks)) => {
                 tasks.promised_early = promised && !tasks.is_complete();
                 verdict.tasks = Some(tasks.into());
@@ -38,7 +38,7 @@ impl LoopRun {
         }
     }
 
-    async fn try_judge_tasks(
+    async fn try_evaluate_tasks(
         &self,
         gate: &TaskGate,
         (iteration, until): (u32, Option<Instant>),
