@@ -167,7 +167,7 @@ impl LoopRun {
             next = now.into_iter().chain(canary.files.iter().cloned()).find(|file| !tried.contains(file));
         }
         let ran = ran.ok_or_else(|| Error::system("a canary has no place", &canary.check))?;
-        Ok(canary::judge(canary, &ran))
+        Ok(canary::prove(canary, &ran))
     }
 
     async fn run_canary(

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use swarm_state::gates::{CheckResult, Verdict};
-use swarm_state::inventory::{KnownReport, KnownTests, ReportedTests, count_all, judge, judge_report};
+use swarm_state::inventory::{KnownReport, KnownTests, ReportedTests, count_all, prove, prove_report};
 use swarm_state::ledger::Base;
 use swarm_state::proof::{Layer, Proof};
 use swarm_state::replay::refuses_tests;
@@ -127,12 +127,12 @@ impl LoopRun {
             let known = base.checks.iter().find(|check| check.name == *name).and_then(|check| check.tests);
             let first_run = base.first_run.get(name).copied();
             let before = known.map(|counts| KnownTests { counts, first_run });
-            proofs.extend(judge(&base.runners, name, before, *tests, shortened.contains(name)));
+            proofs.extend(prove(&base.runners, name, before, *tests, shortened.contains(name)));
         }
         if verdict.checks_hold() && !self.gates.tests.reports.is_empty() {
             let reports = self.read_reports(before);
             let known = |path: &str| base.reports.iter().find(|report| report.path == path);
-            proofs.extend(reports.iter().map(|now| judge_report(known(&now.path), now)));
+            proofs.extend(reports.iter().map(|now| prove_report(known(&now.path), now)));
             if let Err(error) = self.write_reports(reports) {
                 verdict.trouble = Some(error.to_string());
             }

@@ -11,7 +11,7 @@ use globset::GlobMatcher;
 use swarm_state::gates::{CheckResult, Verdict};
 use swarm_state::ledger::Base;
 use swarm_state::proof::{Layer, Proof, ProofOutcome};
-use swarm_state::replay::{is_test_file, judge, red_checks};
+use swarm_state::replay::{is_test_file, prove, red_checks};
 
 use super::protect;
 use super::room::Room;
@@ -81,7 +81,7 @@ impl RoomTrial<'_> {
         };
         (self.on_step)(Step::Reached("test_replay"));
         let control = |name: &str| controls.iter().find(|control| control.name == name);
-        replayed.iter().map(|check| judge(check, control(&check.name), &replay.changed)).collect()
+        replayed.iter().map(|check| prove(check, control(&check.name), &replay.changed)).collect()
     }
 
     /// Runs checks in a room with the old versions of some files. An error is a phrase.

@@ -200,7 +200,7 @@ pub fn ignored(runner: &str, files: &[String]) -> String {
 }
 
 /// Evaluates the last run with a canary.
-pub fn judge(canary: &Canary, run: &CanaryRun) -> Proof {
+pub fn prove(canary: &Canary, run: &CanaryRun) -> Proof {
     let proof = |outcome, found: &str| Proof::of_check(Layer::Canary, &canary.check, outcome, found);
     if run.result.cut {
         return proof(

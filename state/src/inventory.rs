@@ -106,7 +106,7 @@ pub fn count_all(uses: &[RunnerUse], check: &str, output: &str, is_shortened: bo
 /// Compares the tests of a passing check with those of the baseline. `None` if the check runs no known runner. Some
 /// runners stop at the first failure, so the counts of a failed check prove nothing. `is_cut`: the output was too
 /// long to be kept.
-pub fn judge(
+pub fn prove(
     uses: &[RunnerUse],
     check: &str,
     before: Option<KnownTests>,
@@ -145,7 +145,7 @@ pub fn judge(
 }
 
 /// Compares a report with the one of the baseline.
-pub fn judge_report(base: Option<&KnownReport>, now: &KnownReport) -> Proof {
+pub fn prove_report(base: Option<&KnownReport>, now: &KnownReport) -> Proof {
     let proof =
         |outcome, found: String| Proof::of_all(Layer::Inventory, outcome, format!("{}: {found}", now.path));
     let before = base.and_then(|base| base.tests.as_ref());

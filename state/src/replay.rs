@@ -47,7 +47,7 @@ fn runs_tests(check: &str) -> bool {
 
 /// Evaluates a replay. `control` is the same run with the old versions of all files, made only if the replay
 /// passed; `None` if it did not run.
-pub fn judge(replay: &CheckResult, control: Option<&CheckResult>, changed: &[String]) -> Proof {
+pub fn prove(replay: &CheckResult, control: Option<&CheckResult>, changed: &[String]) -> Proof {
     let proof = |outcome, found: &str| Proof::of_check(Layer::RedReplay, &replay.name, outcome, found);
     let has_failed = |result: &CheckResult| !result.passed && !result.cut;
     if has_failed(replay) {
@@ -155,9 +155,9 @@ mod tests {
             (&green, None, ProofOutcome::Unproven),
             (&cut, None, ProofOutcome::Unproven),
         ] {
-            assert_eq!(judge(replay, control, &changed).outcome, expected, "{replay:?} {control:?}");
+            assert_eq!(prove(replay, control, &changed).outcome, expected, "{replay:?} {control:?}");
         }
-        let found = judge(&green, Some(&red), &changed).found;
+        let found = prove(&green, Some(&red), &changed).found;
         assert_eq!(
             found,
             "it passes only because tests were changed: with all other files as before, it passes too (tests/a)"

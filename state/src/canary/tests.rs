@@ -96,7 +96,7 @@ fn a_check_that_stays_green_with_a_failing_test_fails_the_proof() {
         (ignored, result(true, None), false, ProofOutcome::Unproven),
     ] {
         let run = CanaryRun { result, has_token: false, tests: None, timed_out };
-        let proof = judge(&canary(effect), &run);
+        let proof = prove(&canary(effect), &run);
         assert_eq!((proof.layer, proof.outcome), (Layer::Canary, outcome), "{proof:?}");
     }
 }

@@ -133,14 +133,14 @@ fn approved_tests_are_named_with_those_of_the_baseline() {
         ("2/0/0", ProofOutcome::Holds, "2 tests ran, 5 at the baseline, approved now 2"),
         ("1/0/0", ProofOutcome::Fails, "1 test ran, 5 at the baseline, approved now 2"),
     ] {
-        let proof = judge(&uses, "pytest", Some(approved), Some(counts(now)), false).unwrap();
+        let proof = prove(&uses, "pytest", Some(approved), Some(counts(now)), false).unwrap();
         assert_eq!((proof.outcome, proof.found.as_str()), (outcome, found), "{now}");
     }
     let tests = ReportedTests { counts: counts("2/0/0"), ..ReportedTests::default() };
     let now = KnownReport { path: "r.xml".into(), tests: Some(tests), ..KnownReport::default() };
     let base = KnownReport { first_run: Some(5), ..now.clone() };
     let expected = "r.xml: 2 tests ran, 5 at the baseline, approved now 2";
-    assert_eq!(judge_report(Some(&base), &now).found, expected);
+    assert_eq!(prove_report(Some(&base), &now).found, expected);
 }
 
 #[test]
@@ -171,11 +171,11 @@ fn fewer_tests_or_more_skipped_ones_fail() {
             "the runner printed no count of tests, also not at the baseline",
         ),
     ] {
-        let proof = judge(&uses, "pytest", before.map(known), now.map(counts), false).unwrap();
+        let proof = prove(&uses, "pytest", before.map(known), now.map(counts), false).unwrap();
         assert_eq!((proof.outcome, proof.found.as_str()), (outcome, found), "{before:?} {now:?}");
     }
-    assert_eq!(judge(&uses, "make test", None, None, false), None, "an unknown runner");
-    let cut = judge(&uses, "pytest", Some(known("2/0/0")), None, true).unwrap();
+    assert_eq!(prove(&uses, "make test", None, None, false), None, "an unknown runner");
+    let cut = prove(&uses, "pytest", Some(known("2/0/0")), None, true).unwrap();
     assert_eq!(cut.outcome, ProofOutcome::Unproven);
 }
 
@@ -238,7 +238,7 @@ fn a_report_names_the_tests_that_are_missing() {
             "j.xml: tests of the baseline did not run: b, c, d and 1 more",
         ),
     ] {
-        let proof = judge_report(Some(&base), &now);
+        let proof = prove_report(Some(&base), &now);
         assert_eq!((proof.outcome, proof.found.as_str()), (outcome, found));
     }
     let stale = KnownReport {
@@ -246,7 +246,7 @@ fn a_report_names_the_tests_that_are_missing() {
         trouble: Some("the report is older than the check".into()),
         ..base.clone()
     };
-    assert_eq!(judge_report(Some(&base), &stale).outcome, ProofOutcome::Fails);
-    assert_eq!(judge_report(Some(&stale), &stale).outcome, ProofOutcome::Unproven);
-    assert_eq!(judge_report(None, &base).outcome, ProofOutcome::Unproven);
+    assert_eq!(prove_report(Some(&base), &stale).outcome, ProofOutcome::Fails);
+    assert_eq!(prove_report(Some(&stale), &stale).outcome, ProofOutcome::Unproven);
+    assert_eq!(prove_report(None, &base).outcome, ProofOutcome::Unproven);
 }
