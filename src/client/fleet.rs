@@ -135,8 +135,8 @@ pub(super) async fn listings(ctx: &ClientContext) -> Result<Vec<HostListing>> {
         Some(Err(error)) if place.host().is_none() => Err(error),
         Some(Err(error)) => Ok(HostListing::unreachable(place, error)),
         None => {
-            let error = Error::new(ErrorCode::Unreachable, "it did not answer within 1 s");
-            Ok(HostListing::unreachable(place, error))
+            let message = format!("it did not answer within {} s", FLEET_TIMEOUT.as_secs());
+            Ok(HostListing::unreachable(place, Error::new(ErrorCode::Unreachable, message)))
         }
     };
     let listings: Vec<HostListing> = places.into_iter().zip(answers).map(listing).collect::<Result<_>>()?;
