@@ -209,7 +209,9 @@ fn assert_unique_names(definition: &str) {
 
 #[test]
 fn type_names_are_unique_in_each_crate() {
-    assert_unique_names(r"(?m)^(?:pub(?:\([^)]*\))? )?(?:struct|enum|trait|type) (\w+)");
+    assert_unique_names(
+        r"(?m)^(?:\s*(?:pub(?:\([^)]*\))? )?(?:struct|enum|trait)|(?:pub(?:\([^)]*\))? )?type) (\w+)",
+    );
 }
 
 #[test]

@@ -134,7 +134,7 @@ fn of_tap(text: &str) -> Option<ReportedTests> {
 
 fn libtest(text: &str) -> Option<ReportedTests> {
     #[derive(Deserialize)]
-    struct Line<'a> {
+    struct LibtestLine<'a> {
         #[serde(rename = "type")]
         kind: &'a str,
         event: &'a str,
@@ -142,7 +142,7 @@ fn libtest(text: &str) -> Option<ReportedTests> {
     }
     let (mut tests, mut seen) = (ReportedTests::default(), false);
     for line in text.lines() {
-        let Ok(line) = serde_json::from_str::<Line<'_>>(line) else { continue };
+        let Ok(line) = serde_json::from_str::<LibtestLine<'_>>(line) else { continue };
         seen |= line.kind == "suite";
         let counts = match (line.kind, line.event) {
             ("test", "ok") => TestCounts { run: 1, ..TestCounts::default() },

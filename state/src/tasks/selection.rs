@@ -157,37 +157,37 @@ impl TaskList {
 /// A cycle in a graph, its first node repeated at the end, or empty. Not recursive: chains may have thousands of nodes.
 fn cycle(needs: &[Vec<usize>]) -> Vec<usize> {
     #[derive(Clone, Copy, PartialEq)]
-    enum Mark {
+    enum Visit {
         New,
         OnPath,
         Left,
     }
-    let mut marks = vec![Mark::New; needs.len()];
+    let mut marks = vec![Visit::New; needs.len()];
     for start in 0..needs.len() {
         let mut path: Vec<(usize, usize)> = vec![(start, 0)];
-        if marks.get(start) != Some(&Mark::New) {
+        if marks.get(start) != Some(&Visit::New) {
             continue;
         }
         while let Some((node, next)) = path.last_mut() {
             let node = *node;
             if let Some(mark) = marks.get_mut(node) {
-                *mark = Mark::OnPath;
+                *mark = Visit::OnPath;
             }
             let Some(&child) = needs.get(node).and_then(|list| list.get(*next)) else {
                 if let Some(mark) = marks.get_mut(node) {
-                    *mark = Mark::Left;
+                    *mark = Visit::Left;
                 }
                 path.pop();
                 continue;
             };
             *next += 1;
             match marks.get(child) {
-                Some(Mark::OnPath) => {
+                Some(Visit::OnPath) => {
                     let nodes = path.iter().map(|(node, _)| *node).skip_while(|node| *node != child);
                     return nodes.chain([child]).collect();
                 }
-                Some(Mark::New) => path.push((child, 0)),
-                Some(Mark::Left) | None => {}
+                Some(Visit::New) => path.push((child, 0)),
+                Some(Visit::Left) | None => {}
             }
         }
     }
