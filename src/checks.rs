@@ -58,14 +58,14 @@ pub(crate) fn sweep(folder: &Path) -> usize {
         return 0;
     }
     let ended = procs::end_marked(&mark(&folder.join("")));
-    wait_gone(&ended);
+    wait_ended(&ended);
     ended.len()
 }
 
 /// Waits until killed processes have ended, at most [`CHECK_KILL_GRACE`]. A process that is exiting still holds its
 /// files and ports, and would count as left over. One that does not exit hangs in the kernel, which swarm cannot
 /// change.
-fn wait_gone(killed: &[procs::Proc]) {
+fn wait_ended(killed: &[procs::Proc]) {
     let until = std::time::Instant::now() + CHECK_KILL_GRACE;
     let is_there = |proc: &procs::Proc| {
         procs::start_time(proc.pid) == Some(proc.start_time) && procs::is_alive(proc.pid)
@@ -262,7 +262,7 @@ impl Drop for Group {
             let _ = killpg(Pid::from_raw(self.leader), Signal::SIGKILL);
         }
         killed.extend(procs::end_marked(&self.mark));
-        wait_gone(&killed);
+        wait_ended(&killed);
         // A file that cannot be shortened only stays long.
         let _ = shorten(&self.path, self.kept);
     }
