@@ -16,7 +16,7 @@
 //! * **gate** – a condition that must hold before a loop is complete: done pattern, promise, checks
 //! * **check** – a gate that is a shell command; it passes when it exits with 0
 //! * **done pattern** – a regular expression that must match in new output of the agent
-//! * **promise** – the exact text `<promise>TOKEN</promise>`
+//! * **promise** – the exact text `<promise>TOKEN</promise>`; **claim** – its outcome at the end of an iteration
 //! * **verdict** – the state of all gates at the end of one run
 //! * **baseline** – the results of all checks, and the tree, before the first iteration
 //! * **excused** – a check that failed in the baseline and need not pass (`--allow-preexisting`)
@@ -41,10 +41,13 @@
 //! * **notification** – a message about a worker's state that leaves the terminal; **digest** – one for several states
 //! * **stop reason** – why a worker has finished, as data; **end** – its class, as results and exit statuses report it
 //! * **finished** – a worker or loop that has ended and does not start again by itself
-//! * **held** – a worker that a person is typing into, or has held by command; swarm leaves it alone
+//! * **held** – a worker that a person types into or **holds** by command; swarm leaves it alone until its **release**
 //! * **paused** – a loop that starts no iteration until it is resumed
 //! * **lost** – a worker whose tmux server went away; its end is unknown
-//! * **orphan** – a pane that belongs to no current run
+//! * **orphan** – a pane that belongs to no current run; **survivor** – a process that outlives its run
+//! * **sweep** – removing what a daemon that died left behind: orphans, rooms, processes of checks
+//! * **mark** – an empty file that records a kill or a pause while the worker's record cannot be written
+//! * **incarnation** – a number that differs between the workers that had the same name one after another
 //! * **notice** – an event of a worker, as the daemon sends it to subscribers
 //! * **profile** – the facts about one agent CLI; **marker** – a pattern in it for a state of the screen
 //! * **reading** – the result of reading one captured screen; **fingerprint** – its hash, which shows activity
