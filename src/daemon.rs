@@ -65,7 +65,7 @@ use crate::owner;
 use crate::paths::{Paths, private_dir};
 use crate::settings::Settings;
 use crate::store::{DaemonLock, LogWriter, Store};
-use messages::{DaemonEnd, EndedSupervisor, Input};
+use messages::{DaemonEnd, DaemonInput, EndedSupervisor, Inbox};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use run::exit::exit_of;
 use supervisor::Supervisor;
@@ -187,14 +187,14 @@ async fn serve(store: &Arc<Store>, lock: DaemonLock, options: RunOptions) -> Res
 }
 
 /// SIGTERM and SIGINT end the daemon as `daemon stop` does. SIGHUP is ignored.
-fn watch_signals(inbox: &mpsc::UnboundedSender<Input>) -> Result<()> {
+fn watch_signals(inbox: &Inbox) -> Result<()> {
     for kind in [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()] {
         let mut stream = signal(kind).map_err(|e| Error::system("cannot watch signals", e))?;
         let inbox = inbox.clone();
         tokio::spawn(async move {
             while stream.recv().await.is_some() {
                 if kind != SignalKind::hangup() {
-                    drop(inbox.send(Input::End(DaemonEnd::Stop)));
+                    drop(inbox.send(DaemonInput::End(DaemonEnd::Stop)));
                 }
             }
         });
@@ -203,11 +203,11 @@ fn watch_signals(inbox: &mpsc::UnboundedSender<Input>) -> Result<()> {
 }
 
 /// Ends the daemon at the end of standard input.
-fn watch_input(inbox: &mpsc::UnboundedSender<Input>) {
+fn watch_input(inbox: &Inbox) {
     let inbox = inbox.clone();
     std::thread::spawn(move || {
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-        drop(inbox.send(Input::End(DaemonEnd::Stop)));
+        drop(inbox.send(DaemonInput::End(DaemonEnd::Stop)));
     });
 }
 

@@ -8,7 +8,7 @@ use swarm_state::attached::AttachedClient;
 use swarm_state::engine::{Event, Presence};
 
 use crate::daemon::caller::refuse_own;
-use crate::daemon::messages::{Input, ServerClients};
+use crate::daemon::messages::{DaemonInput, ServerClients};
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 
@@ -32,7 +32,7 @@ impl Supervisor {
             for (tmux, socket) in servers {
                 listed.push(ServerClients { clients: tmux.clients().await.ok(), socket });
             }
-            drop(inbox.send(Input::Clients { listed, announce }));
+            drop(inbox.send(DaemonInput::Clients { listed, announce }));
         });
     }
 

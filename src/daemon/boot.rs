@@ -14,7 +14,7 @@ use swarm_state::reconcile::{self, RunEvidence};
 use swarm_state::spec::WorkerSpec;
 
 use crate::daemon::elsewhere::finding;
-use crate::daemon::messages::{Input, Job, Look, ServerPanes};
+use crate::daemon::messages::{DaemonInput, Job, Look, ServerPanes};
 use crate::daemon::panes;
 use crate::daemon::run::exit;
 use crate::daemon::slot::{self, SaveState, Slot};
@@ -85,7 +85,7 @@ impl Supervisor {
         let (tmux, inbox, socket) = (self.tmux(socket), self.inbox.clone(), socket.clone());
         tokio::spawn(async move {
             let found = panes::look_until_it_answers(&tmux).await;
-            drop(inbox.send(Input::Found { socket, found, look }));
+            drop(inbox.send(DaemonInput::Found { socket, found, look }));
         });
     }
 

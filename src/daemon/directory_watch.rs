@@ -5,9 +5,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
-
-use crate::daemon::messages::Input;
+use crate::daemon::messages::Inbox;
 use crate::paths::Paths;
 
 /// A watch for removals; it stays active as long as the process runs.
@@ -23,9 +21,11 @@ pub(crate) struct DirectoryWatch {
 impl DirectoryWatch {
     /// Sends an input to the supervisor whenever the lock file changes or something is removed. Fails when no watch can
     /// be added, most likely because the limit is reached.
-    pub(crate) fn start(paths: &Paths, inbox: &mpsc::UnboundedSender<Input>) -> std::io::Result<Self> {
+    pub(crate) fn start(paths: &Paths, inbox: &Inbox) -> std::io::Result<Self> {
         use nix::errno::Errno;
         use nix::sys::inotify::{AddWatchFlags as On, InitFlags, Inotify};
+
+        use crate::daemon::messages::DaemonInput;
 
         let notify = Arc::new(Inotify::init(InitFlags::IN_CLOEXEC)?);
         // The daemon has the lock file open, so its removal shows as a change of its attributes.
@@ -39,7 +39,7 @@ impl DirectoryWatch {
                 match notify.read_events() {
                     // The supervisor checks the directory itself.
                     Ok(events) if !events.iter().any(|event| matters(event.name.as_deref())) => {}
-                    Ok(_) if inbox.send(Input::DirectoryTouched).is_ok() => {}
+                    Ok(_) if inbox.send(DaemonInput::DirectoryTouched).is_ok() => {}
                     Err(Errno::EINTR) => {}
                     Ok(_) | Err(_) => return,
                 }
@@ -64,7 +64,7 @@ impl DirectoryWatch {
 
 #[cfg(not(target_os = "linux"))]
 impl DirectoryWatch {
-    pub(crate) fn start(_paths: &Paths, _inbox: &mpsc::UnboundedSender<Input>) -> std::io::Result<Self> {
+    pub(crate) fn start(_paths: &Paths, _inbox: &Inbox) -> std::io::Result<Self> {
         Ok(Self { _notify: Arc::default() })
     }
 

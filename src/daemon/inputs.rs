@@ -5,7 +5,7 @@ use swarm_state::model::WorkerName;
 use swarm_state::notice::PauseBy;
 use tokio::sync::mpsc;
 
-use crate::daemon::messages::{DaemonEnd, EndedSupervisor, Input, PromptOutcome, RunReport};
+use crate::daemon::messages::{DaemonEnd, DaemonInput, EndedSupervisor, PromptOutcome, RunReport};
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 
@@ -14,7 +14,7 @@ const TMUX_SHUTDOWN_TIMEOUT: std::time::Duration = std::time::Duration::from_sec
 
 impl Supervisor {
     /// Handles inputs until the daemon ends. Returns the lock.
-    pub(crate) async fn run(mut self, mut inputs: mpsc::UnboundedReceiver<Input>) -> EndedSupervisor {
+    pub(crate) async fn run(mut self, mut inputs: mpsc::UnboundedReceiver<DaemonInput>) -> EndedSupervisor {
         loop {
             self.look_if_due();
             self.check_quotas();
@@ -58,36 +58,36 @@ impl Supervisor {
         }
     }
 
-    fn handle(&mut self, input: Input) {
+    fn handle(&mut self, input: DaemonInput) {
         // A look at quiet screens must not cause another wake-up. The next look observes changes without effects.
-        self.notifying.is_stale |= !matches!(input, Input::Looked(_));
+        self.notifying.is_stale |= !matches!(input, DaemonInput::Looked(_));
         match input {
-            Input::Call { call, peer, reply } => {
+            DaemonInput::Call { call, peer, reply } => {
                 self.check_owner();
                 // The caller gets the error of a daemon that ends.
                 if self.ended.is_none() {
                     self.call(*call, peer, reply);
                 }
             }
-            Input::Subscribe { params, reply } => {
+            DaemonInput::Subscribe { params, reply } => {
                 drop(reply.send(self.subscribe(params)));
             }
-            Input::Report { worker, incarnation, report } => self.report(&worker, incarnation, *report),
-            Input::Looked(looked) => self.looked(*looked),
-            Input::Found { socket, found, look } => self.reconcile_late(&socket, &found, look),
-            Input::Swept { socket, found } => self.swept(&socket, &found),
-            Input::Respawn(wish) => self.continue_respawn(*wish),
-            Input::Cleaned(cleaning) => self.cleaned(*cleaning),
-            Input::Discarded(discard) => self.discarded(*discard),
-            Input::TakeOver { name, peer, outcome, reply } => {
+            DaemonInput::Report { worker, incarnation, report } => self.report(&worker, incarnation, *report),
+            DaemonInput::Looked(looked) => self.looked(*looked),
+            DaemonInput::Found { socket, found, look } => self.reconcile_late(&socket, &found, look),
+            DaemonInput::Swept { socket, found } => self.swept(&socket, &found),
+            DaemonInput::Respawn(wish) => self.continue_respawn(*wish),
+            DaemonInput::Cleaned(cleaning) => self.cleaned(*cleaning),
+            DaemonInput::Discarded(discard) => self.discarded(*discard),
+            DaemonInput::TakeOver { name, peer, outcome, reply } => {
                 self.finish_legacy_resume(&name, peer, outcome, reply)
             }
-            Input::Dismiss { name, outcome, reply } => self.finish_legacy_clean(&name, outcome, reply),
-            Input::DirectoryTouched => self.directory_touched(),
-            Input::CheckOwner => self.check_owner(),
-            Input::RemovalSettled(touch) => self.removal_settled(touch),
-            Input::Clients { listed, announce } => self.clients_listed(&listed, announce),
-            Input::End(end) => self.end_daemon(end),
+            DaemonInput::Dismiss { name, outcome, reply } => self.finish_legacy_clean(&name, outcome, reply),
+            DaemonInput::DirectoryTouched => self.directory_touched(),
+            DaemonInput::CheckOwner => self.check_owner(),
+            DaemonInput::RemovalSettled(touch) => self.removal_settled(touch),
+            DaemonInput::Clients { listed, announce } => self.clients_listed(&listed, announce),
+            DaemonInput::End(end) => self.end_daemon(end),
         }
     }
 

@@ -11,7 +11,7 @@ use swarm_state::format::{Legacy, RalphFile, Record};
 use swarm_state::model::{LoopStatus, WorkerName};
 use swarm_state::notice::{Entry, StopReason};
 
-use crate::daemon::messages::Input;
+use crate::daemon::messages::DaemonInput;
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::{self, SaveState, Slot};
 use crate::daemon::supervisor::Supervisor;
@@ -51,7 +51,7 @@ impl Supervisor {
         let (inbox, config) = (self.inbox.clone(), self.store.paths().tmux_conf());
         tokio::spawn(async move {
             let outcome = refuse_live(&name, &legacy, config).await;
-            drop(inbox.send(Input::TakeOver { name, peer, outcome, reply }));
+            drop(inbox.send(DaemonInput::TakeOver { name, peer, outcome, reply }));
         });
     }
 
@@ -60,7 +60,7 @@ impl Supervisor {
         let (inbox, config) = (self.inbox.clone(), self.store.paths().tmux_conf());
         tokio::spawn(async move {
             let outcome = refuse_live(&name, &legacy, config).await;
-            drop(inbox.send(Input::Dismiss { name, outcome, reply }));
+            drop(inbox.send(DaemonInput::Dismiss { name, outcome, reply }));
         });
     }
 

@@ -1,7 +1,7 @@
 //! The messages between the daemon's parts, and the data that they carry. Data only.
 //!
-//! The supervisor receives [`Input`]s and hands [`Job`]s to the drivers; a driver answers with [`RunReport`]s. Not
-//! here: what is sent to clients ([`crate::protocol`]).
+//! The supervisor receives [`DaemonInput`]s and hands [`Job`]s to the drivers; a driver answers with [`RunReport`]s.
+//! Not here: what is sent to clients ([`crate::protocol`]).
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -29,10 +29,12 @@ use crate::protocol::{
 };
 use crate::store::DaemonLock;
 use crate::tmux::PaneRow;
-use crate::tmux::watch::Gate;
+use crate::tmux::watch::ChangeFilter;
 
 /// The answer to a subscription: the snapshot, and the notices to come.
 pub(crate) type Subscription = (Snapshot, mpsc::Receiver<Notice>);
+
+pub(crate) type Inbox = mpsc::UnboundedSender<DaemonInput>;
 
 /// How the daemon ends, and whether another one takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +55,7 @@ pub(crate) struct EndedSupervisor {
 }
 
 /// Everything that can wake the supervisor.
-pub(crate) enum Input {
+pub(crate) enum DaemonInput {
     /// A client's call.
     Call { call: Box<Call>, peer: Option<i32>, reply: Reply },
     /// A client subscribes to notices.
@@ -255,7 +257,7 @@ pub(crate) struct PaneLook {
 pub(crate) struct LookRound {
     pub(crate) server: Option<String>,
     /// Which of its panes printed, and when.
-    pub(crate) gate: Gate,
+    pub(crate) filter: ChangeFilter,
     pub(crate) looks: Vec<(WorkerName, PaneLook)>,
     /// The clients of the server; `None` if it did not list them.
     pub(crate) clients: Option<Vec<AttachedClient>>,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use swarm_state::model::WorkerName;
 use swarm_state::notice::{Entry, counted};
 
-use crate::daemon::messages::Input;
+use crate::daemon::messages::DaemonInput;
 use crate::daemon::supervisor::Supervisor;
 use crate::error::Result;
 use crate::store::Problem;
@@ -27,7 +27,7 @@ impl Supervisor {
         let (inbox, touch) = (self.inbox.clone(), self.touches);
         tokio::spawn(async move {
             tokio::time::sleep(RESTORE_DELAY).await;
-            drop(inbox.send(Input::RemovalSettled(touch)));
+            drop(inbox.send(DaemonInput::RemovalSettled(touch)));
         });
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use swarm_state::engine::{Event, Phase};
 use tokio::time::Instant;
 
-use crate::daemon::messages::{DaemonEnd, Input, LookRound, LookTarget};
+use crate::daemon::messages::{DaemonEnd, DaemonInput, LookRound, LookTarget};
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::watcher;
@@ -82,19 +82,19 @@ impl Supervisor {
                 continue;
             }
             // The last look at this server is still under way: its tmux is slow.
-            let Some(gate) = server.gate.take() else { continue };
+            let Some(filter) = server.filter.take() else { continue };
             let (tmux, inbox, key) = (server.tmux.clone(), self.inbox.clone(), key.clone());
             let store = self.store.clone();
             tokio::spawn(async move {
-                let looked = watcher::look(gate, key, &tmux, store.paths(), targets).await;
-                drop(inbox.send(Input::Looked(Box::new(looked))));
+                let looked = watcher::look(filter, key, &tmux, store.paths(), targets).await;
+                drop(inbox.send(DaemonInput::Looked(Box::new(looked))));
             });
         }
     }
 
     pub(crate) fn looked(&mut self, looked: LookRound) {
         if let Some(server) = self.servers.get_mut(&looked.server) {
-            server.gate = Some(looked.gate);
+            server.filter = Some(looked.filter);
         }
         // A person who has just begun to type comes first.
         if let Some(clients) = looked.clients {

@@ -11,10 +11,10 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
-use crate::daemon::messages::{Input, Subscription};
+use crate::daemon::messages::{DaemonInput, Inbox, Subscription};
 use crate::daemon::reply::{Reply, stopping};
 use crate::daemon::socket::SocketListener;
 use crate::descriptors;
@@ -40,12 +40,7 @@ const MAX_HOOK_CLIENTS: usize = 64;
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Accepts clients forever. With `only_hooks`, the only call is the report of a hook.
-pub(crate) async fn serve(
-    listener: UnixListener,
-    path: PathBuf,
-    inbox: mpsc::UnboundedSender<Input>,
-    only_hooks: bool,
-) {
+pub(crate) async fn serve(listener: UnixListener, path: PathBuf, inbox: Inbox, only_hooks: bool) {
     let mut listener = SocketListener::new(listener, path);
     // An agent in a sandbox that keeps connections open may not keep other clients out.
     let most = if only_hooks { MAX_HOOK_CLIENTS } else { descriptors::share() };
@@ -96,7 +91,7 @@ fn own_hello() -> DaemonHello {
     DaemonHello { swarm: VERSION, daemon: RELEASE.into(), pid: std::process::id() }
 }
 
-async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>, only_hooks: bool) -> Result<()> {
+async fn connection(stream: UnixStream, inbox: Inbox, only_hooks: bool) -> Result<()> {
     let peer = stream.peer_cred().map_err(|e| Error::system("no peer", e))?;
     if peer.uid() != nix::unistd::geteuid().as_raw() {
         return Err(Error::invalid("a client of another user"));
@@ -129,12 +124,15 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>, onl
             }
             Ok(Call::Subscribe(params)) => {
                 let (reply, answer) = oneshot::channel();
-                pass(&inbox, Input::Subscribe { params, reply })?;
+                pass(&inbox, DaemonInput::Subscribe { params, reply })?;
                 return follow(lines, write, id, answer).await;
             }
             Ok(call) => {
                 let (reply, answer) = oneshot::channel();
-                pass(&inbox, Input::Call { call: Box::new(call), peer: peer.pid(), reply: Reply(reply) })?;
+                pass(
+                    &inbox,
+                    DaemonInput::Call { call: Box::new(call), peer: peer.pid(), reply: Reply(reply) },
+                )?;
                 answer_call(&mut write, id, answer.await.unwrap_or_else(|_| Err(stopping()))).await?;
             }
         }
@@ -205,7 +203,7 @@ async fn follow(
     }
 }
 
-fn pass(inbox: &mpsc::UnboundedSender<Input>, input: Input) -> Result<()> {
+fn pass(inbox: &Inbox, input: DaemonInput) -> Result<()> {
     inbox.send(input).map_err(|_| stopping())
 }
 

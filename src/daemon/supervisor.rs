@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use swarm_state::engine::{AwakeClock, Now};
 use swarm_state::model::WorkerName;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::daemon::attached_state::Attached;
 use crate::daemon::directory_watch::DirectoryWatch;
 use crate::daemon::event_log::EventLog;
 use crate::daemon::helper::Helper;
-use crate::daemon::messages::{DaemonEnd, Input};
+use crate::daemon::messages::{DaemonEnd, DaemonInput, Inbox};
 use crate::daemon::notices::Notices;
 use crate::daemon::notify_state::Notifying;
 use crate::daemon::quotas::Quotas;
@@ -28,7 +28,7 @@ use crate::daemon::run::context::RunContext;
 use crate::daemon::slot::Slot;
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{DaemonLock, Problem, Store};
-use crate::tmux::watch::Gate;
+use crate::tmux::watch::ChangeFilter;
 use crate::tmux::{Socket, Tmux, TmuxOptions};
 
 /// How often the directory is checked where it cannot be watched, because the system's inotify instances are used up.
@@ -53,7 +53,7 @@ pub(crate) struct Supervisor {
     pub(crate) notifying: Notifying,
     pub(crate) attached: Attached,
     pub(crate) quotas: Quotas,
-    pub(crate) inbox: mpsc::UnboundedSender<Input>,
+    pub(crate) inbox: Inbox,
     pub(crate) helper: Arc<Helper>,
     pub(crate) tmux_source: Option<PathBuf>,
     /// Loops that the last shutdown paused are resumed once they are reconciled.
@@ -75,10 +75,10 @@ pub(crate) struct Supervisor {
     pub(crate) settled: u64,
 }
 
-/// One tmux server. `gate` is absent while a look at its panes is under way.
+/// One tmux server. `filter` is absent while a look at its panes is under way.
 pub(crate) struct TmuxServer {
     pub(crate) tmux: Tmux,
-    pub(crate) gate: Option<Gate>,
+    pub(crate) filter: Option<ChangeFilter>,
     pub(crate) sweep: SweepState,
 }
 
@@ -97,7 +97,7 @@ pub(crate) enum SweepState {
 impl Supervisor {
     pub(crate) fn new(
         store: Arc<Store>,
-        inbox: mpsc::UnboundedSender<Input>,
+        inbox: Inbox,
         helper: Helper,
         tmux_source: Option<PathBuf>,
         lock: DaemonLock,
@@ -140,7 +140,7 @@ impl Supervisor {
         if self.store.paths().is_shared() {
             let inbox = self.inbox.clone();
             tokio::spawn(async move {
-                while inbox.send(Input::CheckOwner).is_ok() {
+                while inbox.send(DaemonInput::CheckOwner).is_ok() {
                     tokio::time::sleep(OWNER_CHECK_INTERVAL).await;
                 }
             });
@@ -151,7 +151,7 @@ impl Supervisor {
                 tracing::warn!(%error, "the directory cannot be watched, so it is checked every 5 s");
                 let inbox = self.inbox.clone();
                 tokio::spawn(async move {
-                    while inbox.send(Input::DirectoryTouched).is_ok() {
+                    while inbox.send(DaemonInput::DirectoryTouched).is_ok() {
                         tokio::time::sleep(UNWATCHED_CHECK_INTERVAL).await;
                     }
                 });
@@ -219,7 +219,7 @@ impl Supervisor {
                 Some(name) => options.socket = Socket::Name(name.clone()),
             }
             let tmux = Tmux::new(options);
-            TmuxServer { tmux, gate: Some(Gate::default()), sweep: SweepState::Idle }
+            TmuxServer { tmux, filter: Some(ChangeFilter::default()), sweep: SweepState::Idle }
         });
         server.tmux.clone()
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use swarm_state::model::{Pane, WorkerName};
 use swarm_state::reconcile::{self, PaneClaim};
 
-use crate::daemon::messages::{Input, ServerPanes};
+use crate::daemon::messages::{DaemonInput, ServerPanes};
 use crate::daemon::panes;
 use crate::daemon::supervisor::{Supervisor, SweepState};
 use crate::tmux::PaneRow;
@@ -43,7 +43,7 @@ impl Supervisor {
         tokio::spawn(async move {
             tokio::time::sleep(SWEEP_DELAY).await;
             let found = panes::look_until_it_answers(&tmux).await;
-            drop(inbox.send(Input::Swept { socket, found }));
+            drop(inbox.send(DaemonInput::Swept { socket, found }));
         });
     }
 

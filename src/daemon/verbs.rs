@@ -4,7 +4,7 @@
 //! the supervisor, and answers. Requests that need only data in memory are answered at once. Those that need tmux, git
 //! or the disk for long run in tasks of their own, which answer when they are done.
 
-use crate::daemon::messages::{AgentInput, DaemonEnd, Input};
+use crate::daemon::messages::{AgentInput, DaemonEnd, DaemonInput};
 use crate::daemon::reply::Reply;
 use crate::daemon::supervisor::Supervisor;
 use crate::error::Error;
@@ -88,7 +88,7 @@ impl Supervisor {
             Call::DaemonStop(Empty {}) => self.daemon_stop(reply),
             Call::DaemonHandover(Empty {}) => {
                 reply.answer(Ok(Empty {}));
-                drop(self.inbox.send(Input::End(DaemonEnd::Handover)));
+                drop(self.inbox.send(DaemonInput::End(DaemonEnd::Handover)));
             }
             // The server hands subscriptions over as an input of their own.
             Call::Subscribe(_) => {

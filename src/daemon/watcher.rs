@@ -1,6 +1,6 @@
 //! Looks at the screens of one tmux server: one listing per round, and a capture only of panes that printed.
 //!
-//! A look runs in a task and carries the server's gate with it, so that there is never more than one look at a
+//! A look runs in a task and carries the server's filter with it, so that there is never more than one look at a
 //! server, and a tmux that hangs delays only its own workers.
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use swarm_state::model::WorkerName;
 use crate::daemon::messages::{LookRound, LookTarget, PaneLook};
 use crate::paths::Paths;
 use crate::store::write_unsynced;
-use crate::tmux::watch::{Gate, PaneChange};
+use crate::tmux::watch::{ChangeFilter, PaneChange};
 use crate::tmux::{Health, Tmux, pane_number};
 
 /// Lines of the screen that are shown for a worker that waits for a person.
@@ -30,9 +30,9 @@ pub(crate) fn last_look(run_dir: &Path) -> String {
         .unwrap_or_default()
 }
 
-/// Looks once at all targets on one server. `gate` is the server's, and returns with what was seen.
+/// Looks once at all targets on one server. `filter` is the server's, and returns with what was seen.
 pub(crate) async fn look(
-    mut gate: Gate,
+    mut filter: ChangeFilter,
     server: Option<String>,
     tmux: &Tmux,
     paths: &Paths,
@@ -46,10 +46,10 @@ pub(crate) async fn look(
     match tmux.glance().await {
         Ok((panes, at_once)) => {
             clients = Some(at_once);
-            gate.take(&panes, sent);
+            filter.take(&panes, sent);
             let mut dirty = vec![];
             for target in targets {
-                let said = pane_number(&target.pane.id).map_or(PaneChange::Absent, |pane| gate.said(pane));
+                let said = pane_number(&target.pane.id).map_or(PaneChange::Absent, |pane| filter.said(pane));
                 match said {
                     // The watch on its process reports it.
                     PaneChange::Absent => {}
@@ -62,7 +62,7 @@ pub(crate) async fn look(
                 }
             }
             if !dirty.is_empty() {
-                capture(&mut gate, tmux, paths, dirty, &mut looks).await;
+                capture(&mut filter, tmux, paths, dirty, &mut looks).await;
                 // Again, so that a person who has begun to type meanwhile is seen.
                 clients = tmux.clients().await.ok();
             }
@@ -75,12 +75,12 @@ pub(crate) async fn look(
             }
         }
     }
-    LookRound { server, gate, looks, clients, unreachable }
+    LookRound { server, filter, looks, clients, unreachable }
 }
 
 /// Captures those that printed and reads what they show.
 async fn capture(
-    gate: &mut Gate,
+    filter: &mut ChangeFilter,
     tmux: &Tmux,
     paths: &Paths,
     dirty: Vec<(LookTarget, (u16, u16))>,
@@ -95,14 +95,14 @@ async fn capture(
         let (Some(mut reading), Some(text)) = (reading, text) else {
             // The pane printed and was not read: the next look must read it.
             if let Some(pane) = pane_number(&pane.id) {
-                gate.forget(pane);
+                filter.forget(pane);
             }
             continue;
         };
         // Kept for the log, should the pane vanish. Without it the log would at worst be empty.
         let file = paths.run_dir(&name, pane.run).join(LAST_SCREEN_FILE);
         drop(write_unsynced(&file, text.as_bytes()));
-        reading.rows.1 = pane_number(&pane.id).map_or(0, |pane| gate.history(pane));
+        reading.rows.1 = pane_number(&pane.id).map_or(0, |pane| filter.history(pane));
         let event = Event::Screen(pane.run, reading);
         looks.push((name, PaneLook { pane, event, screen: Some(last_lines(&text)) }));
     }

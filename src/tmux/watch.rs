@@ -19,7 +19,7 @@ pub const FULL_CAPTURE_INTERVAL_SECONDS: i64 = 300;
 
 /// The state of the panes at the last lists.
 #[derive(Debug, Default)]
-pub struct Gate {
+pub struct ChangeFilter {
     seen: HashMap<u32, LastGlance>,
     /// The second in which the list before this one was requested.
     sent: Option<i64>,
@@ -47,10 +47,10 @@ pub enum PaneChange {
     Quiet((u16, u16)),
 }
 
-impl Gate {
+impl ChangeFilter {
     /// Reads one whole list. `sent_at` is the wall clock in whole Unix seconds, rounded down, read **before** the
     /// list was requested. Panes that are no longer listed are forgotten. The caller captures every dirty pane, or
-    /// calls [`Gate::forget`] for those it could not capture.
+    /// calls [`ChangeFilter::forget`] for those it could not capture.
     pub fn take(&mut self, panes: &[Glance], sent_at: i64) {
         let before = self.sent.replace(sent_at);
         self.round += 1;
@@ -124,29 +124,29 @@ mod tests {
     }
 
     /// Adds a list that was requested at this second, and returns the change of pane 1.
-    fn said(gate: &mut Gate, panes: &[Glance], sent_at: i64) -> PaneChange {
-        gate.take(panes, sent_at);
-        gate.said(1)
+    fn said(filter: &mut ChangeFilter, panes: &[Glance], sent_at: i64) -> PaneChange {
+        filter.take(panes, sent_at);
+        filter.said(1)
     }
 
     #[test]
     fn a_quiet_pane_is_captured_once_and_then_once_in_five_minutes() {
-        let mut gate = Gate::default();
-        let is_dirty = |now: &i64| said(&mut gate, &[pane(50)], *now) == DIRTY;
+        let mut filter = ChangeFilter::default();
+        let is_dirty = |now: &i64| said(&mut filter, &[pane(50)], *now) == DIRTY;
         let hits: Vec<i64> = (100..1000).step_by(2).filter(is_dirty).collect();
         assert_eq!(hits, [100, 264, 564, 864]);
     }
 
     #[test]
     fn quiet_panes_are_not_captured_all_at_once() {
-        let mut gate = Gate::default();
+        let mut filter = ChangeFilter::default();
         let panes: Vec<_> = (0..300).map(|number| Glance { pane: number, ..pane(50) }).collect();
-        gate.take(&panes, 100);
+        filter.take(&panes, 100);
         let mut hits = [0; 300];
         for now in (102..=400).step_by(2) {
-            gate.take(&panes, now);
+            filter.take(&panes, now);
             let dirty: Vec<_> =
-                (0..300).filter(|pane| matches!(gate.said(*pane), PaneChange::Dirty(_))).collect();
+                (0..300).filter(|pane| matches!(filter.said(*pane), PaneChange::Dirty(_))).collect();
             assert!(dirty.len() <= 2, "{dirty:?} at {now}");
             dirty.into_iter().for_each(|pane| hits[pane as usize] += 1);
         }
@@ -155,49 +155,49 @@ mod tests {
 
     #[test]
     fn output_in_the_second_of_the_list_is_caught_by_the_next() {
-        let mut gate = Gate::default();
-        assert_eq!(said(&mut gate, &[pane(100)], 100), DIRTY);
+        let mut filter = ChangeFilter::default();
+        assert_eq!(said(&mut filter, &[pane(100)], 100), DIRTY);
         // The time stands still, but the pane may have printed after the list, in second 100.
-        assert_eq!(said(&mut gate, &[pane(100)], 102), DIRTY);
-        assert_eq!(said(&mut gate, &[pane(100)], 104), QUIET);
+        assert_eq!(said(&mut filter, &[pane(100)], 102), DIRTY);
+        assert_eq!(said(&mut filter, &[pane(100)], 104), QUIET);
     }
 
     #[test]
     fn size_absence_and_a_failed_capture_are_told() {
-        let mut gate = Gate::default();
-        gate.take(&[pane(1)], 100);
-        assert_eq!(said(&mut gate, &[pane(1)], 102), QUIET);
-        assert_eq!(said(&mut gate, &[pane(1)], 108), QUIET);
+        let mut filter = ChangeFilter::default();
+        filter.take(&[pane(1)], 100);
+        assert_eq!(said(&mut filter, &[pane(1)], 102), QUIET);
+        assert_eq!(said(&mut filter, &[pane(1)], 108), QUIET);
         let small = Glance { size: (80, 24), ..pane(1) };
-        assert_eq!(said(&mut gate, &[small], 109), PaneChange::Dirty((80, 24)));
-        assert_eq!(said(&mut gate, &[small], 109), PaneChange::Quiet((80, 24)));
-        gate.take(&[pane(1)], 109);
-        gate.forget(1);
-        assert_eq!(said(&mut gate, &[pane(1)], 110), DIRTY);
-        assert_eq!(said(&mut gate, &[], 112), PaneChange::Absent);
-        assert_eq!(said(&mut gate, &[pane(1)], 114), DIRTY, "a pane that came back is new");
+        assert_eq!(said(&mut filter, &[small], 109), PaneChange::Dirty((80, 24)));
+        assert_eq!(said(&mut filter, &[small], 109), PaneChange::Quiet((80, 24)));
+        filter.take(&[pane(1)], 109);
+        filter.forget(1);
+        assert_eq!(said(&mut filter, &[pane(1)], 110), DIRTY);
+        assert_eq!(said(&mut filter, &[], 112), PaneChange::Absent);
+        assert_eq!(said(&mut filter, &[pane(1)], 114), DIRTY, "a pane that came back is new");
     }
 
     #[test]
     fn a_pane_in_two_sessions_is_one_and_others_are_forgotten() {
-        let mut gate = Gate::default();
+        let mut filter = ChangeFilter::default();
         let other = Glance { pane: 2, ..pane(1) };
-        gate.take(&[pane(1), other, pane(1)], 100);
-        assert_eq!((gate.said(1), gate.said(2)), (DIRTY, DIRTY));
+        filter.take(&[pane(1), other, pane(1)], 100);
+        assert_eq!((filter.said(1), filter.said(2)), (DIRTY, DIRTY));
         // As many rows as there were panes, but one of the panes is gone.
-        assert_eq!(said(&mut gate, &[pane(1), pane(1)], 102), QUIET);
-        assert_eq!(gate.said(2), PaneChange::Absent);
-        gate.take(&[pane(1), other], 104);
-        assert_eq!(gate.said(2), DIRTY);
+        assert_eq!(said(&mut filter, &[pane(1), pane(1)], 102), QUIET);
+        assert_eq!(filter.said(2), PaneChange::Absent);
+        filter.take(&[pane(1), other], 104);
+        assert_eq!(filter.said(2), DIRTY);
     }
 
     #[test]
     fn a_clock_that_steps_back_costs_a_capture_and_misses_nothing() {
-        let mut gate = Gate::default();
-        gate.take(&[pane(1000)], 1002);
-        assert_eq!(said(&mut gate, &[pane(1000)], 1004), QUIET);
-        assert_eq!(said(&mut gate, &[pane(1000)], 500), DIRTY);
-        assert_eq!(said(&mut gate, &[pane(501)], 502), DIRTY);
+        let mut filter = ChangeFilter::default();
+        filter.take(&[pane(1000)], 1002);
+        assert_eq!(said(&mut filter, &[pane(1000)], 1004), QUIET);
+        assert_eq!(said(&mut filter, &[pane(1000)], 500), DIRTY);
+        assert_eq!(said(&mut filter, &[pane(501)], 502), DIRTY);
     }
 
     proptest! {
@@ -209,14 +209,14 @@ mod tests {
             steps in prop::collection::vec((1i64..3_000, 0i64..400), 10..40),
         ) {
             writes.sort_unstable();
-            let (mut gate, mut now, mut captured_until) = (Gate::default(), 20, -1);
+            let (mut filter, mut now, mut captured_until) = (ChangeFilter::default(), 20, -1);
             let printed = |until: i64| writes.iter().copied().filter(|at| *at <= until).max();
             let mut steps = steps;
             steps.extend([(25_000, 0), (2_000, 0), (2_000, 0)]);
             for (step, delay) in steps {
                 now += step;
                 let activity = printed(now).map_or(0, |at| at.div_euclid(1000));
-                if said(&mut gate, &[pane(activity)], now.div_euclid(1000)) == DIRTY {
+                if said(&mut filter, &[pane(activity)], now.div_euclid(1000)) == DIRTY {
                     captured_until = now + delay;
                 }
                 now += delay;

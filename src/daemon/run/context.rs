@@ -11,12 +11,12 @@ use swarm_state::model::{Run, WorkerName};
 use swarm_state::notice::Entry;
 use swarm_state::profiles::program_word;
 use swarm_state::spec::WorkerSpec;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::checks::program::{Lookup, look_up};
 use crate::daemon::helper::Helper;
-use crate::daemon::messages::{Input, RunReport};
+use crate::daemon::messages::{DaemonInput, Inbox, RunReport};
 use crate::error::Result;
 use crate::marks;
 use crate::sandbox::{WorkerSandbox, named_files};
@@ -33,7 +33,7 @@ pub(crate) struct RunContext {
     pub(crate) incarnation: u64,
     pub(crate) tmux: Tmux,
     pub(crate) store: Arc<Store>,
-    pub(crate) inbox: mpsc::UnboundedSender<Input>,
+    pub(crate) inbox: Inbox,
     /// swarm's own executable, for the wrapper, the recorder and the hooks.
     pub(crate) helper: Arc<Helper>,
     /// The worker is being killed: nothing waits any longer for the disk or for tmux.
@@ -49,7 +49,7 @@ pub(crate) struct RunContext {
 impl RunContext {
     /// Sends a report to the supervisor, unless the daemon is ending.
     pub(crate) fn report(&self, report: RunReport) {
-        drop(self.inbox.send(Input::Report {
+        drop(self.inbox.send(DaemonInput::Report {
             worker: self.name.clone(),
             incarnation: self.incarnation,
             report: Box::new(report),

@@ -16,7 +16,7 @@ use crate::daemon::busy::BusyKind;
 use crate::daemon::caller::refuse_own;
 use crate::daemon::crash;
 use crate::daemon::loop_snapshots::{LoopSnapshots, clear, snapshots_of};
-use crate::daemon::messages::{Input, PendingClean, WorktreeRemoval};
+use crate::daemon::messages::{DaemonInput, PendingClean, WorktreeRemoval};
 use crate::daemon::reply::{Reply, stopping};
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
@@ -84,7 +84,7 @@ impl Supervisor {
             };
             crash::point("clean_files+");
             let cleaning = PendingClean { name, incarnation, tree_gone, outcome, reply, busy };
-            drop(inbox.send(Input::Cleaned(Box::new(cleaning))));
+            drop(inbox.send(DaemonInput::Cleaned(Box::new(cleaning))));
         });
     }
 

@@ -13,7 +13,9 @@ use swarm_state::spec::WorkerSpec;
 use crate::daemon::boot::RECORD_LOST;
 use crate::daemon::busy::BusyKind;
 use crate::daemon::caller::refuse_own;
-use crate::daemon::messages::{AfterStop, Input, PendingRespawn, PendingSpawn, RunReport, WorktreeRemoval};
+use crate::daemon::messages::{
+    AfterStop, DaemonInput, PendingRespawn, PendingSpawn, RunReport, WorktreeRemoval,
+};
 use crate::daemon::reply::Reply;
 use crate::daemon::run::remove_worktree::{ignored_note, refused};
 use crate::daemon::slot::{Slot, Start, loop_run_of};
@@ -72,7 +74,7 @@ impl Supervisor {
                 let error = refused(error, &worktree, RemovalCommand::Respawn, &wish.name);
                 return wish.reply.refuse(error);
             }
-            drop(inbox.send(Input::Respawn(Box::new(wish))));
+            drop(inbox.send(DaemonInput::Respawn(Box::new(wish))));
         });
     }
 
@@ -111,7 +113,7 @@ impl Supervisor {
                         context.report(RunReport::WorktreeGone);
                         wish.warnings.extend(ignored_note(&removed));
                         wish.warnings.extend(removed.note);
-                        drop(context.inbox.send(Input::Respawn(Box::new(wish))));
+                        drop(context.inbox.send(DaemonInput::Respawn(Box::new(wish))));
                     }
                     Err(error) => wish.reply.refuse(error),
                 }

@@ -14,7 +14,7 @@ use swarm_state::spec::{Prompt, WorkerSpec};
 use crate::daemon::busy::BusyKind;
 use crate::daemon::caller::{refuse_own, workers_of};
 use crate::daemon::crash;
-use crate::daemon::messages::{AfterStop, Input, PendingDiscard, PendingSpawn, WorktreeRemoval};
+use crate::daemon::messages::{AfterStop, DaemonInput, PendingDiscard, PendingSpawn, WorktreeRemoval};
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::{self, Slot, Start};
 use crate::daemon::supervisor::Supervisor;
@@ -325,7 +325,7 @@ impl Supervisor {
                 discard.error.message = text;
             }
             crash::point("discard_tree+");
-            drop(inbox.send(Input::Discarded(Box::new(discard))));
+            drop(inbox.send(DaemonInput::Discarded(Box::new(discard))));
         });
     }
 
