@@ -242,12 +242,12 @@ impl StopRequest<'_> {
 
 /// Whether the last message contains the promise, and the promise needs tool calls that were not seen yet.
 fn needs_work(state: &SessionLoop, book: &Book, last_message: Option<&str>) -> bool {
-    let is_given = state
+    let is_printed = state
         .completion
         .as_ref()
         .zip(last_message)
         .is_some_and(|(promise, last_message)| promise.is_in(last_message));
-    is_given && state.min_tool_calls > book.tool_calls
+    is_printed && state.min_tool_calls > book.tool_calls
 }
 
 /// The log line for a stop that was allowed because something failed or is unknown.

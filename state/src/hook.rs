@@ -205,8 +205,8 @@ pub fn signal_of(event: HookEvent, input: &HookInput, held: bool) -> Option<Hook
 
 /// The kind and the message of an error, each if present.
 fn api_error(input: &HookInput) -> String {
-    let given = |text: &Option<String>| text.as_deref().map(str::trim).unwrap_or_default().to_owned();
-    match (given(&input.error), given(&input.last_message)) {
+    let trimmed = |text: &Option<String>| text.as_deref().map(str::trim).unwrap_or_default().to_owned();
+    match (trimmed(&input.error), trimmed(&input.last_message)) {
         (kind, said) if kind.is_empty() && said.is_empty() => "API error".to_owned(),
         (kind, said) if kind.is_empty() || said.contains(&kind) => said,
         (kind, said) if said.is_empty() => kind,

@@ -117,7 +117,7 @@ impl HeldRequests {
 impl HeldRequest {
     fn is_kept(&self, now: Instant) -> bool {
         match &self.answer {
-            Some((_, given)) => now.duration_since(*given) < ANSWER_KEEP_TIME,
+            Some((_, answered)) => now.duration_since(*answered) < ANSWER_KEEP_TIME,
             None => now.duration_since(self.asked) < HOOK_SILENCE_TIMEOUT,
         }
     }
