@@ -4,6 +4,7 @@
 //! only a report has, such as changed checks and a worktree to merge.
 
 use crate::cause::Cause;
+use crate::engine::RELEASE_DELAY;
 use crate::ends::StopReason;
 use crate::model::Status;
 use crate::notice::{HoldBy, PauseBy};
@@ -30,7 +31,8 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
     let name = of.name;
     Some(match (of.status, of.cause) {
         (_, Some(Cause::Held { by: HoldBy::Typing, .. })) => {
-            format!("swarm goes on 30 s after you detach; at once: swarm release {name}")
+            let seconds = RELEASE_DELAY.as_secs();
+            format!("swarm goes on {seconds} s after you detach; at once: swarm release {name}")
         }
         (_, Some(Cause::Held { by: HoldBy::Command, .. })) => format!("swarm release {name}"),
         (Status::Waiting, cause) => while_waiting(name, cause),

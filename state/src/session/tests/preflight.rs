@@ -55,7 +55,7 @@ fn each_missing_thing_is_listed_and_all_at_once() {
     for (meta, words) in [
         ("", "not valid JSON"),
         ("{", "not valid JSON"),
-        ("[]", "no JSON object"),
+        ("[]", "not a JSON object"),
         (r#"{"project_type":"generic"}"#, "no project_name"),
         (r#"{"project_type":"generic","project_name":" "}"#, "no project_name"),
         (r#"{"project_type":"generic","project_name":7}"#, "no project_name"),
