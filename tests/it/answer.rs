@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::heard;
+use crate::hook_reports;
 use crate::world::{Agent, World};
 
 /// A worker `l` whose agent has its prompt and shows a dialog.
 fn in_dialog() -> (World, Agent) {
-    let (w, mut agent) = heard::world();
+    let (w, mut agent) = hook_reports::world();
     w.hooked_loop(&[], &[]);
     agent.until_prompted(&w, 1);
     agent.tell("bare Do you want to proceed?");
@@ -80,7 +80,7 @@ fn a_request_is_allowed_denied_and_answered_through_the_hook() {
 
 #[test]
 fn a_request_that_nobody_answers_is_left_to_the_dialog() {
-    let (w, mut agent) = heard::world();
+    let (w, mut agent) = hook_reports::world();
     let config = w.path("home/.config/swarm/config.toml");
     std::fs::create_dir_all(config.parent().unwrap()).unwrap();
     std::fs::write(config, "[agents.claude]\nhold = \"1s\"\n").unwrap();
@@ -95,7 +95,7 @@ fn a_request_that_nobody_answers_is_left_to_the_dialog() {
 
 #[test]
 fn enter_waits_for_the_dialog_that_the_hook_announced() {
-    let (w, mut agent) = heard::world();
+    let (w, mut agent) = hook_reports::world();
     w.hooked_loop(&[], &[]);
     agent.until_prompted(&w, 1);
     agent.tell("work Running it.");

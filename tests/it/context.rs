@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::heard;
+use crate::hook_reports;
 use crate::turns::{Heard, Host};
 use crate::world::World;
 
@@ -222,7 +222,7 @@ fn the_given_alerts_are_private_and_swept() {
 
 #[test]
 fn a_limited_iteration_is_asked_to_stop_and_then_ended() {
-    let (w, mut agent) = heard::world();
+    let (w, mut agent) = hook_reports::world();
     w.hooked_loop(&["--max-context", "70"], &[]);
     agent.until_prompted(&w, 1);
     let no_percent = |w: &World| assert_eq!(w.status("l")["context_percent"], Value::Null);
@@ -264,7 +264,7 @@ fn a_limited_iteration_is_asked_to_stop_and_then_ended() {
 
 #[test]
 fn bad_limits_of_the_context_are_refused() {
-    let (w, agent) = heard::world();
+    let (w, agent) = hook_reports::world();
     for bad in ["0", "101", "-1", "70%", "x", ""] {
         let args = [
             "loop",
@@ -310,7 +310,7 @@ fn bad_limits_of_the_context_are_refused() {
 
 #[test]
 fn a_default_limit_of_the_context_is_left_out_without_hooks_and_can_be_turned_off() {
-    let (w, _agent) = heard::world();
+    let (w, _agent) = hook_reports::world();
     w.write("swarm.toml", "[ralph_loop]\nmax_context = 50\nmax_time = '1h'\n");
     let claude = w.path("bin/claude").display().to_string();
     let start = |name: &str, flags: &[&str], cmd: &str| {

@@ -1,6 +1,6 @@
 //! The points at which a daemon dies in a test, and a walk over them.
 //!
-//! A dry run lists the points that a daemon passes. `crash` and `again` then repeat their story for them, in a world of
+//! A dry run lists the points that a daemon passes. `crash` and `retry` then repeat their story for them, in a world of
 //! its own each. Some points follow another one at once, and the daemon only decides in between: the next daemon finds
 //! the same files, panes and requests. Only one of the two is repeated.
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::attach::Terminal;
-use crate::heard::{self, stop};
+use crate::hook_reports::{self, stop};
 use crate::world::{Agent, World};
 
 /// How long a hold by typing lasts here after the detach.
@@ -15,7 +15,7 @@ pub(crate) const RELEASE_DELAY: Duration = Duration::from_secs(3);
 
 /// A loop `l` of at most three iterations whose agent has its prompt and works.
 pub(crate) fn working_loop() -> (World, Agent) {
-    let (mut w, agent) = heard::world();
+    let (mut w, agent) = hook_reports::world();
     w.set("SWARM_RELEASE_DELAY_MS", RELEASE_DELAY.as_millis().to_string());
     w.hooked_loop(&[], &[]);
     agent.until_prompted(&w, 1);
@@ -136,7 +136,7 @@ fn a_held_loop_starts_no_iteration_after_its_agent_has_ended() {
 
 #[test]
 fn no_prompt_is_typed_into_a_held_worker_but_what_a_person_sends() {
-    let (w, mut agent) = heard::world();
+    let (w, mut agent) = hook_reports::world();
     // The agent starts slowly: it waits for as long as this file exists.
     let stay = w.path("agent-c/stay");
     fs::write(&stay, "").unwrap();

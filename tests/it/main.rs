@@ -1,7 +1,6 @@
 //! End-to-end tests: one binary, a private world for each test.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod again;
 mod answer;
 mod attach;
 mod bench;
@@ -34,9 +33,9 @@ mod evidence;
 mod failed;
 mod filters;
 mod follow;
-mod heard;
 mod held_out;
 mod hold;
+mod hook_reports;
 mod hooks;
 mod host;
 mod hosts;
@@ -72,6 +71,7 @@ mod report;
 mod respawn;
 mod restart;
 mod restores;
+mod retry;
 mod rotation;
 mod runners;
 mod runs;

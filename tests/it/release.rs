@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::attach::Terminal;
-use crate::heard::stop;
 use crate::hold::working_loop;
+use crate::hook_reports::stop;
 
 #[test]
 fn a_release_lets_the_loop_go_on_although_the_person_is_still_attached() {

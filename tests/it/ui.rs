@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use crate::attach::{Terminal, views};
-use crate::heard;
+use crate::hook_reports;
 use crate::world::{SWARM, World, is_alive, signal};
 
 /// Prints what it reads.
@@ -148,7 +148,7 @@ fn without_a_terminal_that_can_draw_it_prints_the_next_step() {
 
 #[test]
 fn a_key_answers_the_request_of_the_selected_worker() {
-    let (mut world, mut agent) = heard::world();
+    let (mut world, mut agent) = hook_reports::world();
     world.set("EDITOR", "printf 'Do task B\\n' >");
     world.hooked_loop(&[], &[]);
     agent.until_prompted(&world, 1);

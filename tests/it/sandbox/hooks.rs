@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::is_here;
-use crate::heard;
+use crate::hook_reports;
 
 #[test]
 fn a_stop_hook_in_a_sandbox_ends_the_iteration_also_after_a_restart_of_the_daemon() {
-    let (w, mut agent) = heard::world();
+    let (w, mut agent) = hook_reports::world();
     if !is_here(&w) {
         return;
     }
