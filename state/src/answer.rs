@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_to_fit() {
+    fn answer_must_match_the_number_of_questions() {
         let two = request("1".into(), QUESTION_TOOL, &flags(2));
         let bash = request("2".into(), "Bash", &json!({"command": "make"}));
         assert!(RequestAnswer::Text("a".into()).unfit_for(&two).unwrap().contains("2 questions"));

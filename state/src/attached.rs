@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn only_keys_that_reach_the_pane_are_typing() {
+    fn only_input_to_the_pane_counts_as_typing() {
         let at = |activity| Some(client(activity));
         let with = |activity, change: fn(&mut AttachedClient)| {
             let mut client = client(activity);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_daemon_takes_earlier_input_for_no_new_typing_but_knows_the_typist() {
+    fn new_daemon_ignores_earlier_input_but_finds_the_attached_person() {
         let mut watch = ClientWatch::new(1000);
         for activity in [100, 101, 900] {
             let typing = watch.observe(vec![client(activity)]);
@@ -192,7 +192,7 @@ mod tests {
     proptest! {
         /// Without new input no person types, and without a client no person is there.
         #[test]
-        fn typing_needs_input(activities in prop::collection::vec(100i64..110, 1..20)) {
+        fn unchanged_activity_is_not_typing(activities in prop::collection::vec(100i64..110, 1..20)) {
             let mut watch = ClientWatch::new(90);
             for activity in activities {
                 let typing = watch.observe(vec![client(activity)]);

@@ -208,7 +208,7 @@ mod tests {
     proptest! {
         /// A limit that is used up stays used up: more use never gives a later reason, or none.
         #[test]
-        fn more_spent_never_lets_a_loop_go_on(
+        fn exceeded_limit_stays_exceeded_with_more_use(
             budgets in budgets(),
             used in (0_u64..8, 0_u64..8, 0_u64..8, 0_u32..8, 0_u32..8),
             more in (0_u64..8, 0_u64..8, 0_u64..8, 0_u32..8, 0_u32..8),
@@ -220,7 +220,7 @@ mod tests {
 
         /// A limit that is taken away, or raised, never ends a loop.
         #[test]
-        fn a_looser_limit_never_ends_a_loop(
+        fn higher_limit_never_ends_a_loop(
             budgets in budgets(),
             used in (0_u64..8, 0_u64..8, 0_u64..8, 0_u32..8, 0_u32..8),
         ) {
@@ -239,7 +239,7 @@ mod tests {
 
         /// A loop ends exactly when one of its limits is reached, and reports the first in order that is.
         #[test]
-        fn the_first_limit_that_is_reached_is_told(
+        fn first_reached_limit_is_reported(
             budgets in budgets(),
             used in (0_u64..8, 0_u64..8, 0_u64..8, 0_u32..8, 0_u32..8),
         ) {
@@ -312,14 +312,14 @@ mod tests {
     }
 
     #[test]
-    fn the_documented_waits() {
+    fn backoff_has_the_documented_waits() {
         let waits: Vec<u64> = (0..=11).map(|n| backoff(n).as_secs()).collect();
         assert_eq!(waits, [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
         assert_eq!(backoff(u32::MAX), MAX_BACKOFF);
     }
 
     #[test]
-    fn restarts_end_with_success_or_when_they_are_of_no_use() {
+    fn restarts_end_after_a_success_or_at_the_maximum() {
         let after = |when, max_restarts, failures| after_run(RestartSpec { when, max_restarts }, failures);
         let again = |seconds| AfterRun::Again(Duration::from_secs(seconds));
         for (when, max, failures, expected) in [
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_the_limits() {
+    fn reached_limits_are_reported_in_order() {
         let budgets =
             Budgets { max_time: Some(60), max_cost: Some(3), max_tokens: Some(100), ..Budgets::default() };
         let spent = |time, cost, tokens| Spent { time: Duration::from_secs(time), cost, tokens };

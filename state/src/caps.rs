@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn pressure_is_the_short_average_of_some() {
+    fn memory_pressure_is_the_10_second_average_of_some() {
         let text =
             "some avg10=1.53 avg60=0.87 avg300=0.22 total=5\nfull avg10=9.00 avg60=0 avg300=0 total=1\n";
         assert_eq!(pressure(text), Some(1.53));

@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cause_has_a_text_and_survives_the_wire() {
+    fn each_cause_has_a_text_and_survives_serialization() {
         for (cause, text) in all() {
             assert_eq!(cause.text(), text);
             let view = View { cause: Some(cause) };
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_of_a_later_swarm_is_none() {
+    fn cause_of_a_later_release_is_ignored() {
         for json in ["{}", r#"{"cause":null}"#, r#"{"cause":{"kind":"later"}}"#, r#"{"cause":7}"#] {
             assert_eq!(serde_json::from_str::<View>(json).unwrap(), View { cause: None }, "{json}");
         }

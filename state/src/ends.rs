@@ -407,7 +407,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_on_the_wire_are_the_words_of_the_table() {
+    fn loop_ends_are_serialized_as_the_words_of_the_table() {
         for end in LoopEnd::ALL {
             assert_eq!(serde_json::to_value(end).unwrap(), end.word());
         }
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_every_end_once_and_the_iterations_twice() {
+    fn table_has_each_end_once_and_max_iterations_twice() {
         let table = table();
         let rows: Vec<Vec<&str>> = table
             .lines()
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn success_is_exit_code_0_and_a_loop_that_failed_or_can_go_on_is_1() {
+    fn success_exits_with_0_and_a_failed_or_resumable_loop_with_1() {
         for end in LoopEnd::ALL {
             for missed in [false, true] {
                 match (end.status(missed), end.exit_code(missed)) {
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_and_its_reason_agree_on_success() {
+    fn loop_end_and_stop_reason_agree_on_success() {
         let m = || "m".to_owned();
         for reason in [
             StopReason::Complete,

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stop_of_either_cli_is_read_whole() {
+    fn stop_inputs_of_claude_and_codex_are_read() {
         let claude = br#"{"session_id":"s1","transcript_path":"/h/s1.jsonl","cwd":"/p","prompt_id":"p1","permission_mode":"default",
             "effort":{"level":"medium"},"hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":"all done",
             "background_tasks":[{"id":"1","status":"running"},{"id":"2","status":"completed"}],"session_crons":[]}"#;
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_empty_or_of_another_type_is_absent() {
+    fn missing_empty_and_mistyped_fields_are_absent() {
         let odd = br#"{"session_id":"","stop_hook_active":"yes","last_assistant_message":7,"background_tasks":{},"error":{"message":"529"}}"#;
         let read = HookInput::parse(odd).unwrap();
         assert_eq!(read, HookInput { error: Some("529".into()), ..HookInput::default() });
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn each_event_has_a_word_of_its_own() {
+    fn each_event_has_a_unique_name() {
         for event in HookEvent::ALL {
             assert_eq!(HookEvent::of(event.word()), Some(event));
         }
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_each_event_means_to_the_loop_around_it() {
+    fn each_hook_event_gives_its_signal() {
         let plain = HookInput::default();
         let busy = HookInput { background_tasks: Some(1), ..plain.clone() };
         let note = HookInput { prompt: Some("<task-notification>x".into()), ..plain.clone() };
@@ -335,7 +335,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_input_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        fn random_input_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
             let _ = HookInput::parse(&bytes);
         }
     }

@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_of_a_shared_connection_are_recognized() {
+    fn errors_of_a_closed_shared_connection_are_recognized() {
         for (code, stderr, wanted) in [
             (255, "", true),
             (255, "mux_client_request_session: read from master failed: Broken pipe\r\n", true),
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn ssh_asks_nothing_and_accepts_no_key() {
+    fn ssh_options_disable_prompts_and_unknown_host_keys() {
         let options = ssh_options("/h%me/.swarm/ssh/%C");
         for wanted in [
             "BatchMode=yes",
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn remote_line_is_one_word_for_any_shell() {
+    fn remote_command_is_quoted_for_any_login_shell() {
         let line = remote_line("swarm attach 'a b'");
         assert!(
             line.starts_with("exec sh -c 'PATH=") && line.ends_with(r"exec swarm attach '\''a b'\'''"),

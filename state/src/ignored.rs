@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn only_known_caches_are_caches() {
+    fn only_known_directories_and_files_are_caches() {
         for (path, is_dir, is_marked, wanted) in [
             (".env", false, false, Data),
             ("app.db", false, false, Data),

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_protected_file_may_not_change_go_or_come() {
+    fn changed_removed_and_added_protected_files_are_reported() {
         let files = |list: &[(&str, &str)]| list.iter().map(|(f, h)| ((*f).into(), (*h).into())).collect();
         let base = Base { protected: files(&[("a", "1"), ("b", "2")]), ..Base::default() };
         assert_eq!(base.changed(&files(&[("a", "1"), ("b", "2")])), Vec::<String>::new());
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_program_that_the_checks_changed_is_left_out() {
+    fn only_programs_changed_by_the_checks_are_left_out() {
         let files = |list: &[(&str, &str)]| list.iter().map(|(f, h)| ((*f).into(), (*h).into())).collect();
         let mut base = Base { protected: files(&[("program x: /a/x", "1")]), ..Base::default() };
         base.leave_out_written(&files(&[("program x: /b/x", "1"), ("/home/u/.rc", "2")]));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_that_swarm_brought_about_is_told_by_its_reason_and_not_by_its_signal() {
+    fn end_caused_by_swarm_is_described_by_its_reason_not_its_signal() {
         use crate::model::Exit;
         let ended = |end, exit_code| Iteration {
             end: Some(end),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_of_an_older_release_is_read() {
+    fn report_data_of_an_older_release_is_read() {
         let old =
             r#"{"iteration":3,"run":4,"exit_code":0,"signal":null,"ended":"2026-01-15T10:35:00+01:00"}"#;
         let read: Iteration = serde_json::from_str(old).unwrap();

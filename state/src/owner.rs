@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn lock_file_of_any_content_is_read() {
+    fn lock_file_with_any_content_does_not_panic() {
         for (text, wanted) in [
             ("", None),
             ("\n", None),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn kinship_of_two_machines() {
+    fn machines_are_compared_by_name_boot_and_pid_namespace() {
         use Kinship::{Away, Here, Rebooted, SameKernel};
         let own = machine("a", "b1", "1");
         for (what, other, wanted) in [
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn start_in_a_directory_with_an_owner() {
+    fn daemon_start_in_an_owned_directory_is_decided() {
         use Ownership::{Ask, Live, Mine, OtherHost, Replaceable};
         let own = machine("a", "b1", "1");
         let job = |id: &str, restarts| Some(BatchJob { id: id.to_owned(), restarts });
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn start_after_a_job_or_a_container() {
+    fn daemon_start_after_a_job_or_a_container_is_decided() {
         use Ownership::{Ask, Mine, OtherHost, Replaceable};
         let own = machine("a", "b1", "1");
         let job = |id: &str, restarts| Some(BatchJob { id: id.to_owned(), restarts });

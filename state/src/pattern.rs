@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_line_is_found_in_a_message_of_a_record() {
+    fn line_pattern_matches_a_line_of_a_message() {
         let messages = ["I begin.".to_owned(), "All of it:\nDONE\nBye.".to_owned()];
         assert!(compile("^DONE$").matches_any(&messages));
         assert!(!compile("^DONE$").matches_any(&messages[..1]));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn python_syntax_means_what_it_means_in_python() {
+    fn pattern_syntax_matches_python() {
         for (pattern, text, want) in [
             ("All tasks complete", "so: All tasks complete.", true),
             (r"IMPLEMENTATION_PLAN.md.*100%", "IMPLEMENTATION_PLAN.md: 100%", true),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_pattern_is_refused_with_the_place() {
+    fn invalid_pattern_is_refused_with_its_position() {
         for (pattern, position) in [
             ("(", Some(0)),
             ("ab(cd", Some(2)),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_says_nothing_is_known() {
+    fn pattern_that_matches_everything_is_detected() {
         for pattern in [".*", ".", "x*", "^", "$", r"\S", "(?s).+", "a|", ".+"] {
             assert!(compile(pattern).matches_everything(), "{pattern}");
         }
@@ -302,14 +302,14 @@ mod tests {
     }
 
     #[test]
-    fn a_matcher_that_gives_up_finds_nothing() {
+    fn exhausted_matcher_finds_no_match() {
         let pattern = compile(r"(?:(a|aa)+)+\1c(?=d)");
         assert!(!pattern.is_match(&"a".repeat(400)));
     }
 
     proptest! {
         #[test]
-        fn no_text_panics(source in r#"[\\\[\](){}?*+^$|#<>=!:P0-9a-zéZ&~ -]{0,24}"#, text in "\\PC{0,40}") {
+        fn random_text_does_not_panic(source in r#"[\\\[\](){}?*+^$|#<>=!:P0-9a-zéZ&~ -]{0,24}"#, text in "\\PC{0,40}") {
             if let Ok(pattern) = Pattern::compile(&source) {
                 pattern.is_match(&text);
                 pattern.matches_everything();

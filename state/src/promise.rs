@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_screen_it_stands_alone() {
+    fn promise_on_a_screen_must_be_alone_on_its_line() {
         let pattern = Pattern::compile(&done().pattern()).unwrap();
         let marker = done().marker();
         for text in [
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_about_the_promise_is_none() {
+    fn promise_inside_a_sentence_does_not_count() {
         let marker = done().marker();
         let given =
             |texts: &[String]| done().is_printed(&Account { texts: texts.into(), ..Account::default() });
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_without_work_is_judged_by_the_policy() {
+    fn promise_without_work_is_handled_by_the_policy() {
         let none = Work { tool_calls: Some(0), tree_changed: Some(false) };
         assert_eq!(Claim::of(true, none, 1, OnNoWork::Reject), Claim::Rejected);
         assert_eq!(Claim::of(true, none, 1, OnNoWork::Warn), Claim::Doubtful);
@@ -284,7 +284,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_token_that_is_taken_is_found_in_its_marker_and_nowhere_else(token in "\\PC{0,120}", around in "[^<]{0,40}") {
+        fn accepted_token_is_found_only_in_its_marker(token in "\\PC{0,120}", around in "[^<]{0,40}") {
             if let Ok(promise) = Promise::new(&token) {
                 let said = format!("{around}{}{around}", promise.marker());
                 prop_assert!(promise.is_in(&said));
@@ -294,7 +294,7 @@ mod tests {
         }
 
         #[test]
-        fn a_promise_that_was_not_given_never_holds(calls in proptest::option::of(0_u64..5), min in 0_u64..5) {
+        fn missing_promise_never_holds(calls in proptest::option::of(0_u64..5), min in 0_u64..5) {
             let work = Work { tool_calls: calls, tree_changed: None };
             for policy in [OnNoWork::Reject, OnNoWork::Warn, OnNoWork::Accept] {
                 prop_assert!(!Claim::of(false, work, min, policy).holds());

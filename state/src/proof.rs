@@ -98,14 +98,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_layer_of_a_newer_release_is_read() {
+    fn proof_layer_of_a_newer_release_is_read() {
         let text = r#"{"layer":"notary","outcome":"holds","found":"signed"}"#;
         let proof: Proof = serde_json::from_str(text).unwrap();
         assert_eq!(proof, Proof::of_all(Layer::Other, ProofOutcome::Holds, "signed"));
     }
 
     #[test]
-    fn the_remark_names_the_check() {
+    fn proof_remark_names_the_check() {
         let proof = Proof::of_check(Layer::Canary, "pytest", ProofOutcome::Fails, "it is green");
         assert_eq!((proof.remark().as_str(), proof.fails()), ("pytest: it is green", true));
         let hidden = Proof::of_check(Layer::HeldOut, "pytest hidden", ProofOutcome::Fails, "it failed");

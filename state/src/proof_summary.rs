@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_tested_is_named_with_its_option() {
+    fn untested_layers_are_named_with_their_options() {
         let verdict = Verdict { checks: vec![check("pytest", true)], ..Verdict::default() };
         let summary = ProofSummary::of(&gates(&["pytest"]), &verdict, Some(2));
         assert_eq!(summary.in_force, ["1 check", "watched files", "canary"]);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_was_requested_is_in_force() {
+    fn all_requested_layers_are_in_force() {
         let text = r#"{"checks": ["a", "b"], "promise": "DONE", "protect_tests": true, "reports": [{"format":
             "junit", "path": "a.xml"}], "clean_check": true, "fix": ["src/**"], "final_checks": ["c"]}"#;
         let found = in_force(&serde_json::from_str(text).unwrap()).join(", ");

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_a_running_agent() {
+    fn state_of_a_running_agent_follows_from_the_evidence() {
         let none = RunEvidence { same_server: Some(false), ..RunEvidence::default() };
         let here = RunEvidence { same_server: Some(true), started: true, ..none };
         let code = Some(Exit::Code(3));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_server_is_waited_for_only_when_nobody_else_knows() {
+    fn unreachable_tmux_is_waited_for_only_without_other_evidence() {
         let silent = RunEvidence { started: true, ..RunEvidence::default() };
         let code = Some(Exit::Code(3));
         let rows = [
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_without_a_run_is_asked_about_only_if_a_pane_lives() {
+    fn worker_without_a_run_is_adopted_only_with_a_live_pane() {
         let bad = [Event::Start, Event::Exited(R, Exit::Code(1)), Event::Evaluated(R, Verdict::default())];
         let lost = [Event::Start, Event::ServerLost(R)];
         for events in [&[][..], &bad, &lost, &[Event::Kill]] {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn an_orphan_is_a_pane_of_no_current_run() {
+    fn pane_without_a_current_run_is_an_orphan() {
         for (what, worker, live, dead) in [
             ("running", running(), false, false),
             ("judging", after(&[Event::Start, Event::Up(R), Event::Exited(R, Exit::Code(0))]), false, false),

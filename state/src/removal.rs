@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_are_saved_if_a_branch_has_the_last_one_and_nothing_was_undone() {
+    fn snapshots_are_saved_if_a_branch_has_the_last_and_none_was_undone() {
         for (trees, branches, saved) in [
             (&["0", "1", "2"][..], &["2", "9"][..], true),
             (&["0", "1", "2"], &["0", "1"], false),

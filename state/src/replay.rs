@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_alone_made_the_check_pass_are_refused() {
+    fn check_that_passes_only_by_changed_tests_is_refused() {
         let (red, green, cut) = (result("t", false), result("t", true), CheckResult::not_run("t"));
         let changed = ["tests/a".to_owned()];
         for (replay, control, expected) in [

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_refused() {
+    fn invalid_options_are_refused() {
         let base = RoomGates { final_checks: strings(&["make hidden"]), ..RoomGates::default() };
         let fix = RoomGates { fix: strings(&["src/**"]), ..RoomGates::default() };
         let clean = RoomGates { clean_check: true, ..RoomGates::default() };
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn each_round_has_its_tries() {
+    fn tries_restart_after_the_limit() {
         let tries = |limit, failed| RoomGates { final_tries: limit, ..RoomGates::default() }.next_try(failed);
         let three: Vec<_> = (0..5).map(|failed| tries(3, failed)).collect();
         assert_eq!(three, [(1, false), (2, false), (3, true), (1, false), (2, false)]);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn gates_of_an_older_release_have_no_rooms() {
+    fn gates_of_an_older_release_have_no_checkouts() {
         let gates: crate::gates::Gates = serde_json::from_str(r#"{"checks":["a"]}"#).unwrap();
         assert_eq!(gates.rooms, RoomGates::default());
         let text = serde_json::to_string(&gates).unwrap();

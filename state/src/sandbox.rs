@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deeper_path_counts_and_what_is_locked_stays_locked() {
+    fn deeper_path_decides_and_locked_paths_stay_read_only() {
         let facts = SandboxFacts {
             readable: vec!["/home/u/.local/bin".into(), "/home/u/.swarm/bin".into()],
             writable: vec!["/home/u/.claude".into()],
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_loses_the_ways_out_and_stays_otherwise() {
+    fn sandbox_removes_only_dangerous_variables() {
         let own = ["SSH_AUTH_SOCK", "TMPDIR", "PATH", "ANTHROPIC_API_KEY"];
         let mut env: BTreeMap<String, String> = own.map(|name| (name.to_owned(), "x".to_owned())).into();
         change_environment(&mut env, Path::new("/s"));

@@ -332,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_program_of_a_plain_command_is_certain() {
+    fn only_the_program_of_a_simple_command_is_certain() {
         for (command, program) in [
             ("pytest", Some("pytest")),
             ("  ./check.sh --all tests/a.py", Some("./check.sh")),
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_that_commands_run() {
+    fn files_run_by_commands_are_found() {
         for (command, expected) in [
             ("./check.sh", &["./check.sh"][..]),
             ("sh check.sh --all", &["sh", "check.sh"]),

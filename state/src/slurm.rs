@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queue_is_read() {
+    fn output_of_squeue_is_parsed() {
         use JobState::{Ended, Ending, Running, Waiting};
         for (line, wanted) in [
             ("1|RUNNING|None|node1", Running("node1".into())),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn output_of_programs_is_read() {
+    fn output_of_slurm_programs_is_parsed() {
         for (text, wanted) in [
             ("12\n", Some("12")),
             ("12;main\n", Some("12")),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn job_changes_the_shown_status() {
+    fn shown_status_follows_the_job_state() {
         use JobState::{Ended, Ending, Running, Waiting};
         let waiting = || Waiting("Priority".into());
         let ended = || Ended("NODE_FAIL".into());
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn script_becomes_swarm() {
+    fn job_script_executes_swarm() {
         let text = job_script("'/a b'", "/bin/swarm");
         assert!(text.starts_with("#!/bin/sh\n[ -d '/a b' ] || { "), "{text}");
         assert!(text.ends_with("\nexport SWARM_DIR='/a b'\nexec /bin/swarm connect --job-run\n"), "{text}");

@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn debug_of_a_spec_holds_no_secret() {
+    fn debug_output_of_a_spec_has_no_secrets() {
         let spec = WorkerSpec {
             cmd: vec!["x".into()],
             env: [("KEY".to_owned(), "s3cr3t".to_owned())].into(),

@@ -75,7 +75,7 @@ fn the_baseline_decides_whether_a_canary_applies() {
 }
 
 #[test]
-fn a_check_that_stays_green_with_a_failing_test_fails_the_proof() {
+fn check_that_passes_with_a_failing_test_fails_the_proof() {
     let canary = |effect| Canary {
         check: "pytest".into(),
         runner: "pytest".into(),
@@ -102,7 +102,7 @@ fn a_check_that_stays_green_with_a_failing_test_fails_the_proof() {
 }
 
 #[test]
-fn a_canary_of_the_users_comes_after_that_of_a_known_runner() {
+fn users_canary_comes_after_the_canary_of_a_known_runner() {
     let own = OwnCanary::parse("t/x.sh=echo {token}; exit 1").unwrap();
     let tests = TestGates { canaries: vec![own], ..TestGates::default() };
     let gates = Gates { checks: vec!["pytest".into(), "make test".into()], tests, ..Gates::default() };
@@ -117,7 +117,7 @@ fn a_canary_of_the_users_comes_after_that_of_a_known_runner() {
 }
 
 #[test]
-fn the_places_that_were_tried_are_named() {
+fn tried_places_of_a_canary_are_named() {
     let files = ["tests/unit/a.py".to_owned(), "a.py".to_owned()];
     assert_eq!(ignored("pytest", &files), "pytest does not run a new test in tests/unit or ./");
     assert_eq!(ignored("", &files[..1]), "the check does not run tests/unit/a.py");
@@ -125,7 +125,7 @@ fn the_places_that_were_tried_are_named() {
 }
 
 #[test]
-fn the_package_of_a_neighbor_is_found() {
+fn package_of_a_neighboring_file_is_found() {
     let pattern = r"(?m)^package\s+(\w+)";
     assert_eq!(package_in("// A comment.\npackage main\n", pattern).as_deref(), Some("main"));
     assert_eq!(package_in("text", pattern), None);

@@ -56,7 +56,7 @@ fn each_threshold_is_due_once_and_a_jump_gives_the_highest() {
 }
 
 #[test]
-fn the_tokens_of_the_last_request_come_before_the_size() {
+fn tokens_of_the_last_request_replace_the_estimate_by_size() {
     let sub_agent = USED.replace("\"isSidechain\":false", "\"isSidechain\":true").replace("80000", "1");
     let failed =
         USED.replace("80000", "0").replace("20000", "0").replace("\"input_tokens\":10", "\"input_tokens\":0");
@@ -70,7 +70,7 @@ fn the_tokens_of_the_last_request_come_before_the_size() {
 }
 
 #[test]
-fn the_window_is_the_models_own() {
+fn context_window_is_that_of_the_model() {
     for (model, asked, window) in [
         ("claude-sonnet-4-5-20250929", None, 200_000),
         ("claude-opus-4-1-20250805", None, 200_000),
@@ -116,7 +116,7 @@ fn a_compaction_makes_alerts_due_again() {
 
 /// The table of section 5a, word for word where the agent works on a task list.
 #[test]
-fn the_texts_name_the_task_list_only_where_there_is_one() {
+fn alert_names_the_task_list_only_if_the_agent_has_one() {
     let context = estimate(416_000, None);
     let notice = "Context NOTICE: 52% used (about 104000 of 200000 tokens). Be mindful of remaining space. Plan to \
                   finish your current task within this session.";
@@ -172,7 +172,7 @@ fn the_nudge_names_both_limits() {
 
 /// A transcript of Claude Code 2.1.332. The estimate does not see the system prompt and the definitions of the tools.
 #[test]
-fn the_estimate_beside_the_real_usage_of_a_recorded_transcript() {
+fn estimate_is_compared_with_the_usage_of_a_recorded_transcript() {
     let recorded = include_str!("../../fixtures/transcripts/claude.jsonl");
     let real = ContextUse::of(&ContextTail::of(recorded), recorded.len() as u64, None);
     let rough = estimate(recorded.len() as u64, None);
@@ -186,7 +186,7 @@ fn the_estimate_beside_the_real_usage_of_a_recorded_transcript() {
 
 proptest! {
     #[test]
-    fn no_text_panics(text in "(\\PC|\n|usage|compact|\\{\"type\":\"assistant\"){0,60}", size: u64, last: u8) {
+    fn random_text_does_not_panic(text in "(\\PC|\n|usage|compact|\\{\"type\":\"assistant\"){0,60}", size: u64, last: u8) {
         let context = ContextUse::of(&ContextTail::of(&text), size, None);
         prop_assert!(context.percent() <= 100 && context.due(last).is_none_or(|due| due > last));
     }

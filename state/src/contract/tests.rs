@@ -12,7 +12,7 @@ static NO_ROOMS: RoomGates = RoomGates {
 };
 
 #[test]
-fn each_gate_in_a_room_has_a_rule_except_the_held_out_check() {
+fn each_gate_in_a_checkout_has_a_rule_except_the_held_out_check() {
     let strings = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let text = |rooms: &RoomGates| Contract { rooms, ..bare("x") }.text();
     let clean = RoomGates { clean_check: true, ..NO_ROOMS.clone() };
@@ -49,7 +49,7 @@ fn bare(task: &str) -> Contract<'_> {
 }
 
 #[test]
-fn everything_that_an_iteration_must_know_stands_in_it() {
+fn contract_has_all_sections_in_order() {
     let checks = ["cargo test".to_owned(), "cargo clippy".to_owned()];
     let promise = Promise::new("COMPLETE").unwrap();
     let contract = Contract {
@@ -82,7 +82,7 @@ fn everything_that_an_iteration_must_know_stands_in_it() {
 }
 
 #[test]
-fn what_may_fail_is_not_told_as_what_must_pass() {
+fn checks_that_may_fail_are_listed_separately() {
     let checks = ["old".to_owned(), "new".to_owned()];
     let (failed_at_base, excused) = (&checks[..1], &checks[..1]);
     let text = Contract { checks: &checks, failed_at_base, excused, ..bare("x") }.text();
@@ -96,7 +96,7 @@ fn what_may_fail_is_not_told_as_what_must_pass() {
 }
 
 #[test]
-fn what_was_not_asked_for_is_not_mentioned() {
+fn gates_that_were_not_requested_are_not_mentioned() {
     let text = bare("x").text();
     for word in ["promise", "check", "failed", "Progress"] {
         assert!(!text.contains(word), "{word} in {text}");
@@ -121,7 +121,7 @@ fn a_long_diff_is_cut_and_the_rest_is_counted() {
 }
 
 #[test]
-fn the_end_of_a_checks_output_is_what_is_told() {
+fn contract_quotes_the_end_of_a_checks_output() {
     let output = format!("{}the end ✗", "x".repeat(5000));
     let text = Contract { failed: &[Failed { check: "t", output: &output }], ..bare("x") }.text();
     assert!(text.contains("the end ✗"));
@@ -132,7 +132,7 @@ fn the_end_of_a_checks_output_is_what_is_told() {
 }
 
 #[test]
-fn a_fence_in_the_text_does_not_close_ours() {
+fn code_fence_in_the_output_does_not_end_the_block() {
     let text = Contract { failed: &[Failed { check: "t", output: "a\n```\nb\n````\n" }], ..bare("x") }.text();
     assert!(text.contains("`````\na\n```\nb\n````\n`````\n"), "{text}");
 }
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_diff_is_a_beginning_of_the_diff(diff in "(diff --git a/x b/x\n|[+-]é\n|@@\n){0,2500}") {
+    fn cut_diff_is_the_start_of_the_diff(diff in "(diff --git a/x b/x\n|[+-]é\n|@@\n){0,2500}") {
         let short = shortened(&diff);
         let shown = short.split("\n… cut here").next().unwrap();
         prop_assert!(diff.starts_with(shown));

@@ -58,7 +58,7 @@ fn folded_text_waits_longer_for_its_enter() {
 }
 
 #[test]
-fn an_agent_that_draws_late_gets_no_enter_before() {
+fn agent_that_draws_late_gets_enter_only_afterwards() {
     let seen =
         [(look(BoxContent::Other), 4000), (look(BoxContent::Text), 500), (look(BoxContent::Other), 100)];
     assert_eq!(keys(plan(), &seen), [(0, Step::Paste), (4000, Step::Enter), (4500, Step::Accepted)]);
@@ -87,7 +87,7 @@ fn an_agent_that_works_on_the_first_enter_gets_no_second() {
 }
 
 #[test]
-fn a_dialog_before_the_paste_gets_nothing() {
+fn dialog_before_the_paste_gets_no_keys() {
     let seen = [(Look { dialog: dialog(true), ..look(BoxContent::NoBox) }, 100)];
     assert_eq!(keys(plan(), &seen), [(0, Step::Dialog(dialog(true).unwrap()))]);
 }
@@ -117,7 +117,7 @@ fn a_dialog_between_two_enters_gets_no_key() {
 }
 
 #[test]
-fn what_no_profile_knows_in_place_of_the_box_gets_no_key() {
+fn missing_input_box_of_a_known_agent_gets_no_key() {
     let seen = [(look(BoxContent::Other), 100), (look(BoxContent::NoBox), 60_000)];
     let steps = keys(plan(), &seen);
     assert_eq!(steps, [(0, Step::Paste), (100 + 5000, Step::NoBox)]);
@@ -136,7 +136,7 @@ fn text_that_never_shows_is_not_sent() {
 }
 
 #[test]
-fn a_program_that_echoes_nothing_gets_one_enter() {
+fn program_without_echo_gets_one_enter() {
     for held in [BoxContent::NoBox, BoxContent::Other] {
         let steps = keys(Plan { knows_box: false, ..plan() }, &[(look(held), 60_000)]);
         assert_eq!(steps, [(0, Step::Paste), (3000, Step::Enter), (3100, Step::Accepted)]);
@@ -144,7 +144,7 @@ fn a_program_that_echoes_nothing_gets_one_enter() {
 }
 
 #[test]
-fn a_box_must_stand_before_anything_is_pasted() {
+fn text_is_pasted_only_into_a_visible_input_box() {
     let settled = Plan { settle: ms(1000), ..plan() };
     let seen =
         [(look(BoxContent::Other), 600), (look(BoxContent::NoBox), 100), (look(BoxContent::Other), 1500)];
@@ -155,14 +155,14 @@ fn a_box_must_stand_before_anything_is_pasted() {
 }
 
 #[test]
-fn text_that_stands_there_already_is_not_pasted_again() {
+fn text_already_in_the_box_is_not_pasted_again() {
     let once = Plan { once: true, ..plan() };
     let seen = [(look(BoxContent::Text), 1000), (look(BoxContent::Other), 100)];
     assert_eq!(keys(once, &seen), [(400, Step::Enter), (1000, Step::Accepted)]);
 }
 
 #[test]
-fn a_delivery_that_was_cut_short_presses_enter_only_on_the_text() {
+fn interrupted_delivery_presses_enter_only_on_its_text() {
     let mut delivery = Delivery::pasted(plan());
     assert_eq!(delivery.next(&look(BoxContent::Other), ms(0)), Step::Wait);
     assert_eq!(delivery.next(&look(BoxContent::Text), ms(500)), Step::Enter);
@@ -172,7 +172,7 @@ fn a_delivery_that_was_cut_short_presses_enter_only_on_the_text() {
 }
 
 #[test]
-fn a_delivery_that_was_cut_short_after_the_enter_gives_the_agent_time_before_the_next() {
+fn interrupted_delivery_waits_before_it_presses_enter_again() {
     let mut delivery = Delivery::after_enter(plan());
     assert_eq!(delivery.next(&look(BoxContent::Text), ms(0)), Step::Wait);
     assert_eq!(delivery.next(&look(BoxContent::Other), ms(300)), Step::Accepted);
@@ -183,7 +183,7 @@ fn a_delivery_that_was_cut_short_after_the_enter_gives_the_agent_time_before_the
 }
 
 #[test]
-fn a_report_of_the_agent_or_the_begin_of_its_turn_is_enough_once_the_box_lost_the_text() {
+fn hook_report_or_started_turn_accepts_once_the_box_is_empty() {
     for (reported, began) in [(true, false), (false, true)] {
         let look = |held| Look { reported, began, ..look(held) };
         // A prompt of a moment ago is reported late, and its turn begins: that says nothing of this text.
@@ -198,7 +198,7 @@ fn a_report_of_the_agent_or_the_begin_of_its_turn_is_enough_once_the_box_lost_th
 }
 
 #[test]
-fn a_report_of_the_first_text_of_a_run_is_enough_wherever_the_text_still_shows() {
+fn hook_report_of_the_first_text_accepts_while_it_is_still_visible() {
     let reported = Look { reported: true, ..look(BoxContent::Text) };
     let seen = [(look(BoxContent::Other), 100), (look(BoxContent::Text), 400), (reported, 100)];
     let first = Plan { first: true, ..plan() };
@@ -234,7 +234,7 @@ proptest! {
     /// Whatever the screen does: nothing is sent while a dialog stands, Enter goes to a box that holds the text,
     /// and the text is pasted at most once.
     #[test]
-    fn no_key_goes_to_anything_but_the_box(looks in looks(), once in any::<bool>(), enter in any::<bool>()) {
+    fn keys_are_sent_only_to_the_input_box(looks in looks(), once in any::<bool>(), enter in any::<bool>()) {
         let mut delivery = Delivery::new(Plan { once, enter, ..plan() });
         let (mut now, mut pastes, mut enters) = (0, 0, 0);
         'all: for (look, length) in &looks {
@@ -277,7 +277,7 @@ fn held(text: &str, before: &str, input: &str) -> BoxContent {
 }
 
 #[test]
-fn a_box_holds_the_text_however_it_is_drawn() {
+fn text_in_the_box_is_found_in_each_drawing_style() {
     let long: String = (1..60).map(|n| format!("line {n}: one\ttask\n")).collect();
     let part: String = (40..60).map(|n| format!("  line {n}: one    task\n")).collect();
     for (text, before, input, want) in [
@@ -304,7 +304,7 @@ fn a_box_holds_the_text_however_it_is_drawn() {
 }
 
 #[test]
-fn a_box_that_no_profile_knows_begins_at_its_mark() {
+fn input_box_of_an_unknown_agent_starts_at_its_mark() {
     let mut typed = Typed::new("do it now", Some(""));
     for (screen, want) in [
         ("hello\n❯ do it now", BoxContent::Text),
@@ -328,12 +328,12 @@ fn a_box_that_no_profile_knows_begins_at_its_mark() {
 }
 
 #[test]
-fn short_text_is_not_told_from_the_words_of_a_dialog() {
+fn short_text_is_not_distinct_from_a_dialog() {
     assert!(!Typed::new("yes", None).is_distinct() && Typed::new("do it now!", None).is_distinct());
 }
 
 #[test]
-fn a_short_text_of_an_earlier_paste_is_all_that_the_box_holds() {
+fn short_text_of_an_earlier_paste_must_fill_the_box() {
     for (text, input, wanted) in [
         ("the task", "the task", true),
         ("the task\n", " the task ", true),
@@ -362,7 +362,7 @@ fn unknown_agent_that_shows_something_else_gets_no_enter() {
 }
 
 #[test]
-fn ready_agent_whose_box_is_drawn_otherwise_is_treated_as_unknown() {
+fn ready_agent_with_an_odd_box_is_treated_as_unknown() {
     let odd = Look { ready: true, ..look(BoxContent::NoBox) };
     let steps = keys(plan(), &[(odd, 5100), (look(BoxContent::Text), 600), (look(BoxContent::Other), 100)]);
     assert_eq!(steps, [(5100, Step::Paste), (5500, Step::Enter), (5700, Step::Accepted)]);
@@ -370,7 +370,7 @@ fn ready_agent_whose_box_is_drawn_otherwise_is_treated_as_unknown() {
 }
 
 #[test]
-fn place_of_a_text_is_untouched_only_while_its_row_stays() {
+fn input_row_is_untouched_only_while_it_stays_in_place() {
     let typed = Typed::new("do the work", Some(" "));
     assert!(typed.is_untouched("logo\n❯ \n"));
     assert!(Typed::new("do the work", Some("\n 12:30:05")).is_untouched("logo\n❯\n 12:30:07"));
@@ -380,7 +380,7 @@ fn place_of_a_text_is_untouched_only_while_its_row_stays() {
 }
 
 #[test]
-fn long_text_fills_a_screen_and_a_dialog_does_not() {
+fn long_text_that_fills_the_screen_is_not_a_dialog() {
     let long: String = (1..90).map(|n| format!("step {n}: read the module and test it\n")).collect();
     let typed = Typed::new(&long, None);
     let screen: String = long.lines().skip(35).take(50).map(|row| format!("  {row}\n")).collect();

@@ -7,7 +7,7 @@ fn text(call: &[String]) -> String {
 }
 
 #[test]
-fn a_name_is_the_path_with_underscores() {
+fn sandbox_name_is_the_path_with_underscores() {
     for (path, name) in [
         ("/Users/a/my project", "ralph-_Users_a_my_project"),
         ("/tmp/test-project", "ralph-_tmp_test-project"),
@@ -19,14 +19,14 @@ fn a_name_is_the_path_with_underscores() {
 }
 
 #[test]
-fn only_a_whole_name_is_listed() {
+fn only_the_complete_name_matches_the_list() {
     let list = "SANDBOX        AGENT   STATUS   WORKSPACE\nralph-_a_b2    claude  running  /a/b2\n";
     assert!(is_listed(list, "ralph-_a_b2"));
     assert!(!is_listed(list, "ralph-_a_b") && !is_listed("", "x"));
 }
 
 #[test]
-fn the_calls_are_those_of_the_document() {
+fn docker_calls_have_the_documented_form() {
     let dirs = [
         Workspace::writable(Path::new("/w/p")),
         Workspace::writable(Path::new("/h/.dclaude_state")),
@@ -93,7 +93,7 @@ fn the_network_is_limited_by_a_command_for_the_user() {
 }
 
 #[test]
-fn what_docker_cannot_do_is_an_obstacle() {
+fn unsupported_options_are_obstacles() {
     let why = |cmd: &str, reviewer: Option<&str>, caps: Caps, rooms: RoomGates| {
         let cmd: Vec<String> = cmd.split(' ').map(str::to_owned).collect();
         let profile = find(&table(), &cmd);

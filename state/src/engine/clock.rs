@@ -63,7 +63,7 @@ mod tests {
     const S: fn(u64) -> Duration = Duration::from_secs;
 
     #[test]
-    fn a_late_wake_up_is_cut_out() {
+    fn time_before_a_late_wake_up_does_not_count() {
         let mut clock = AwakeClock::new(S(100), 0);
         assert_eq!(clock.observe(S(102), 2000, S(2)), (S(102), None));
         let (awake, jump) = clock.observe(S(3702), 3_602_000, S(2));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_step_is_seen_and_costs_nothing() {
+    fn clock_step_is_reported_and_adds_no_awake_time() {
         let mut clock = AwakeClock::new(S(0), 0);
         let (awake, jump) = clock.observe(S(2), -3_600_000, S(2));
         assert_eq!((awake, jump.map(|j| j.wall_ms)), (S(2), Some(-3_602_000)));
@@ -82,7 +82,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_clocks_do_awake_time_never_goes_back_and_never_jumps(
+        fn awake_time_never_goes_back_or_jumps_for_any_clock_readings(
             readings in prop::collection::vec((any::<u64>(), any::<i64>(), 0u64..4000), 1..40),
             steps in prop::collection::vec(0u64..20_000, 1..40),
         ) {

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn stillness_accumulates_and_a_change_resets_it() {
+    fn unchanged_time_accumulates_and_a_change_resets_it() {
         let a = || Some(reading(1, (200, 50)));
         let b = || Some(reading(2, (200, 50)));
         assert_eq!(stable_after(&[(0, a()), (2, a()), (4, None), (6, None)]), 6);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_over_when_a_ready_screen_was_still_for_some_seconds() {
+    fn turn_ends_after_seconds_of_an_unchanged_ready_screen() {
         let idle = |looks: &[(u64, Option<Reading>)]| {
             let mut watch = Watch::default();
             for (at, look) in looks {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_in_which_nobody_looked_is_not_silence() {
+    fn time_between_looks_is_not_silence() {
         let a = || Some(reading(1, (200, 50)));
         assert_eq!(stable_after(&[(0, a()), (2, None), (36_000, None)]), 8);
     }

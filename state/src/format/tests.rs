@@ -69,7 +69,7 @@ fn a_record_is_read_and_written_as_it_was() {
 
 /// Between two runs: its policy, the count and the wait are on disk, for every swarm to come.
 #[test]
-fn a_worker_that_waits_for_its_restart_is_read_as_it_was() {
+fn record_of_a_worker_that_waits_for_a_restart_is_unchanged() {
     let record = parse_record(V1_RESTARTING).unwrap();
     let spec = RestartSpec { when: RestartWhen::OnFailure, max_restarts: 5 };
     assert_eq!(record.spec.restart, Some(spec));
@@ -83,7 +83,7 @@ fn a_worker_that_waits_for_its_restart_is_read_as_it_was() {
 }
 
 #[test]
-fn keys_that_came_later_have_defaults() {
+fn keys_of_later_releases_have_defaults() {
     let record = parse_record(V1_PLAIN).unwrap();
     assert_eq!(record.spec.profile, Profile::generic());
     assert_eq!((record.spec.ready_wait, record.spec.ready_timeout), (false, 30));
@@ -100,7 +100,7 @@ fn keys_that_came_later_have_defaults() {
 }
 
 #[test]
-fn a_loops_state_is_the_documents_then_ours_byte_for_byte() {
+fn loop_state_file_has_documented_keys_first_byte_for_byte() {
     for bytes in [V1_RALPH, V1_FRESH] {
         assert_eq!(text(&parse_ralph(bytes).unwrap().to_bytes().unwrap()), text(bytes));
     }
@@ -114,7 +114,7 @@ fn a_loops_state_is_the_documents_then_ours_byte_for_byte() {
 }
 
 #[test]
-fn the_predecessors_loop_loads() {
+fn loop_state_of_the_predecessor_is_read() {
     let file = parse_ralph(V0_RALPH).unwrap();
     assert_eq!((file.format, file.status, file.total_failures), (0, LoopStatus::Running, 2));
     let written = file.to_bytes().unwrap();
@@ -127,7 +127,7 @@ fn the_predecessors_loop_loads() {
 }
 
 #[test]
-fn the_predecessors_workers_load() {
+fn workers_of_the_predecessor_are_read() {
     let mut workers = v0(V0_STATE);
     let bad = workers.pop().unwrap().unwrap_err();
     assert_eq!(bad.name.as_deref(), Some("not.a.name"));
@@ -157,7 +157,7 @@ fn the_predecessors_workers_load() {
 }
 
 #[test]
-fn what_is_no_record_is_never_an_empty_one() {
+fn broken_file_is_an_error_and_not_an_empty_record() {
     let torn = &V1_AGENT[..V1_AGENT.len() * 2 / 5];
     let zeros = [0; 400];
     let cases: [&[u8]; 12] = [
@@ -188,7 +188,7 @@ fn what_is_no_record_is_never_an_empty_one() {
 }
 
 #[test]
-fn a_newer_format_is_told_apart_from_a_broken_one() {
+fn newer_format_is_distinguished_from_a_broken_file() {
     for newer in [json!(2), json!(u64::MAX)] {
         for bytes in [V1_AGENT, V1_RALPH] {
             let bytes = with(bytes, "format", newer.clone());
@@ -203,7 +203,7 @@ fn a_newer_format_is_told_apart_from_a_broken_one() {
 }
 
 #[test]
-fn a_wrong_value_is_named() {
+fn wrong_value_is_named_in_the_error() {
     let cases = [
         ("max_iterations", json!(-1)),
         ("max_iterations", json!("200")),
@@ -221,7 +221,7 @@ fn a_wrong_value_is_named() {
 }
 
 #[test]
-fn an_edit_by_hand_is_found() {
+fn manual_edit_of_the_state_file_is_found() {
     let known = parse_ralph(V1_RALPH).unwrap();
     assert!(edits(&known, &known).unwrap().is_empty());
     let edited = parse_ralph(V1_EDITED).unwrap();
@@ -249,7 +249,7 @@ fn an_edit_by_hand_is_found() {
 }
 
 #[test]
-fn a_bad_edit_is_told_whole_and_not_taken() {
+fn invalid_edit_is_refused_and_all_its_faults_are_named() {
     let known = parse_ralph(V1_RALPH).unwrap();
     let edited = RalphFile {
         max_iterations: 0,
@@ -333,14 +333,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_bytes_are_never_a_value(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_are_not_a_valid_file(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         prop_assert!(parse_record(&bytes).is_err());
         prop_assert!(parse_ralph(&bytes).is_err());
         prop_assert!(v0::parse_workers(&bytes, &east).is_err());
     }
 
     #[test]
-    fn a_truncated_file_is_never_a_value(file in 0..ALL.len(), cut in any::<prop::sample::Index>()) {
+    fn truncated_file_is_not_valid(file in 0..ALL.len(), cut in any::<prop::sample::Index>()) {
         let whole = ALL[file].trim_ascii_end();
         let cut = &whole[..cut.index(whole.len())];
         prop_assert!(parse_record(cut).is_err());
@@ -349,7 +349,7 @@ proptest! {
     }
 
     #[test]
-    fn a_flipped_byte_never_panics(file in 0..ALL.len(), at in any::<prop::sample::Index>(), byte: u8) {
+    fn flipped_byte_does_not_panic(file in 0..ALL.len(), at in any::<prop::sample::Index>(), byte: u8) {
         let mut bytes = ALL[file].to_vec();
         let at = at.index(bytes.len());
         bytes[at] = byte;
@@ -357,7 +357,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_value_never_panics(
+    fn changed_value_does_not_panic(
         file in 0..ALL.len(),
         path in prop::collection::vec(any::<u8>(), 0..5),
         with in any_json(),

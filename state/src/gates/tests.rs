@@ -7,13 +7,13 @@ fn check(name: &str, passed: bool) -> CheckResult {
 }
 
 #[test]
-fn no_gate_never_completes() {
+fn verdict_without_gates_is_not_complete() {
     assert!(!Verdict::default().is_complete());
     assert!(!Verdict { excused: vec!["x".into()], ..Verdict::default() }.is_complete());
 }
 
 #[test]
-fn all_gates_that_were_asked_for_must_hold() {
+fn all_requested_gates_must_hold() {
     let good = Verdict {
         done_pattern: Some(true),
         promise: Some(Claim::Valid),
@@ -36,7 +36,7 @@ fn all_gates_that_were_asked_for_must_hold() {
 }
 
 #[test]
-fn what_failed_before_anybody_worked_can_be_excused() {
+fn check_that_failed_in_the_baseline_can_be_excused() {
     let verdict = Verdict {
         checks: vec![check("old", false), check("new", true)],
         excused: vec!["old".into()],
@@ -49,7 +49,7 @@ fn what_failed_before_anybody_worked_can_be_excused() {
 }
 
 #[test]
-fn where_every_check_is_excused_no_gate_is_left() {
+fn loop_with_only_excused_checks_is_not_complete() {
     let verdict =
         Verdict { checks: vec![check("old", false)], excused: vec!["old".into()], ..Verdict::default() };
     assert!(!verdict.is_complete());
@@ -71,7 +71,7 @@ fn where_every_check_is_excused_no_gate_is_left() {
 }
 
 #[test]
-fn a_check_that_was_cut_short_is_no_failure_of_the_work_and_does_not_pass() {
+fn check_that_was_cut_short_neither_passes_nor_is_excused() {
     let cut = CheckResult::not_run("make test");
     assert_eq!(cut.output, "not run: the loop's time was over");
     let verdict = Verdict { checks: vec![cut.clone()], ..Verdict::default() };
@@ -103,7 +103,7 @@ fn verdict() -> impl Strategy<Value = Verdict> {
 
 proptest! {
     #[test]
-    fn complete_means_that_nothing_is_missing(verdict in verdict()) {
+    fn complete_verdict_has_no_missed_gates(verdict in verdict()) {
         let holds = verdict.done_pattern != Some(false)
             && verdict.promise.is_none_or(Claim::holds)
             && verdict.checks.iter().all(|check| check.passed || verdict.excused.contains(&check.name))
@@ -117,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn one_gate_less_never_makes_a_complete_loop_incomplete_but_for_the_last(verdict in verdict()) {
+    fn removing_a_gate_keeps_a_verdict_complete_unless_it_was_the_last(verdict in verdict()) {
         if verdict.is_complete() {
             let less = Verdict { promise: None, ..verdict.clone() };
             let asked = less.done_pattern.is_some() || less.asks_for_checks();
@@ -127,7 +127,7 @@ proptest! {
 
     /// Each gate has a veto: taking what holds away from one of them undoes the whole.
     #[test]
-    fn no_gate_makes_up_for_another(verdict in verdict()) {
+    fn each_failed_gate_makes_the_verdict_incomplete(verdict in verdict()) {
         if verdict.is_complete() {
             let spoiled = [
                 Verdict { done_pattern: Some(false), ..verdict.clone() },
@@ -148,7 +148,7 @@ proptest! {
 
     /// A check that passes where it failed never takes anything away.
     #[test]
-    fn a_check_that_passes_now_never_hurts(verdict in verdict(), at in any::<prop::sample::Index>()) {
+    fn passing_check_never_makes_a_verdict_worse(verdict in verdict(), at in any::<prop::sample::Index>()) {
         let mut better = verdict.clone();
         if !better.checks.is_empty() {
             let at = at.index(better.checks.len());
@@ -159,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn a_verdict_survives_the_disk(verdict in verdict()) {
+    fn verdict_survives_serialization(verdict in verdict()) {
         let text = serde_json::to_string(&verdict).unwrap();
         prop_assert_eq!(serde_json::from_str::<Verdict>(&text).unwrap(), verdict);
     }

@@ -31,7 +31,7 @@ fn class_of(line: &str) -> Option<&'static str> {
 
 /// The numbers that swarm-config(5) gives. A command whose verdict changes has to be moved.
 #[test]
-fn the_corpus_has_these_verdicts() {
+fn guard_verdicts_of_the_corpus_match_the_documented_numbers() {
     let (mut counts, mut faults) = (BTreeMap::<&str, u32>::new(), vec![]);
     let (mut verdict, mut class) = ("", "");
     let start = now();
@@ -65,7 +65,7 @@ fn tool(name: &str, input: Value) -> Option<String> {
 }
 
 #[test]
-fn tools_that_write_and_read_files_are_judged() {
+fn guard_checks_tools_that_read_and_write_files() {
     for (path, class) in [
         ("/home/u/.bashrc", "cron and start-up files"),
         ("/home/u/project/.git/hooks/pre-commit", "git configuration and hooks"),
@@ -121,7 +121,7 @@ fn tools_that_write_and_read_files_are_judged() {
 }
 
 #[test]
-fn an_allowed_pattern_matches_a_whole_command_and_no_other() {
+fn allowed_pattern_matches_only_a_complete_command() {
     let allowed =
         Allowed::new(&["git push --force-with-lease( .*)?".into(), "sudo apt-get install [a-z ]+".into()]);
     let allowed = allowed.unwrap();
@@ -175,7 +175,7 @@ fn each_class_has_a_command_in_the_corpus() {
 
 /// Texts that make a reader of its own output work without end.
 #[test]
-fn texts_that_repeat_themselves_end_soon() {
+fn self_repeating_texts_are_read_in_bounded_time() {
     let doubled = (0..40).map(|_| "a=$a$a; ").collect::<String>();
     let nested = "sh -c \"".repeat(200);
     let opened = "$(".repeat(20_000);
@@ -191,12 +191,12 @@ fn texts_that_repeat_themselves_end_soon() {
 
 proptest! {
     #[test]
-    fn any_text_is_read_to_its_end(text in ".{0,200}") {
+    fn random_text_is_read_to_its_end(text in ".{0,200}") {
         class_of(&text);
     }
 
     #[test]
-    fn any_mix_of_shell_words_is_read_to_its_end(
+    fn random_shell_tokens_are_read_to_their_end(
         parts in proptest::collection::vec(
             prop::sample::select(vec![
                 "rm", " -rf ", "~", "/", "$X", "${X:-", "}", "$(", ")", "`", "'", "\"", "\\", "<<EOF", "\nEOF\n", "<(", ">", "2>&1",

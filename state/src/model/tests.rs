@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_name_is_checked_once_and_for_all() {
+fn worker_names_are_validated() {
     for good in ["a", "agent", "task-1", "A_b-9", &"n".repeat(64)] {
         assert_eq!(WorkerName::new(good).map(String::from), Ok(good.to_owned()));
     }
@@ -12,7 +12,7 @@ fn a_name_is_checked_once_and_for_all() {
 }
 
 #[test]
-fn only_zero_is_success() {
+fn only_exit_status_0_is_success() {
     assert!(Exit::Code(0).is_success());
     for exit in [Exit::Code(1), Exit::Signal(9), Exit::Lost, Exit::Unknown] {
         assert!(!exit.is_success());

@@ -78,7 +78,7 @@ fn a_period_has_the_times_since_its_start() {
 }
 
 #[test]
-fn a_point_counts_the_checks_of_an_iteration() {
+fn iteration_point_counts_the_checks() {
     let check = |passed| CheckResult {
         name: "c".into(),
         passed,
@@ -155,7 +155,7 @@ fn only_workers_with_news_have_a_line() {
 }
 
 #[test]
-fn workers_are_sorted_by_attention_and_the_quiet_ones_are_counted() {
+fn workers_are_sorted_by_attention_and_those_without_news_counted() {
     let rows = vec![
         row("a", Status::Done, Attention::FinishedUnseen),
         row("b", Status::Paused, Attention::Parked),
@@ -185,7 +185,7 @@ fn workers_are_sorted_by_attention_and_the_quiet_ones_are_counted() {
 }
 
 #[test]
-fn a_loop_shows_the_work_of_the_period_and_where_it_is() {
+fn loop_row_shows_the_iterations_of_the_period_and_the_current_one() {
     let mut worker = MorningRow {
         is_loop: true,
         iteration: Some(5),
@@ -271,7 +271,7 @@ fn durations_have_two_units() {
 
 proptest! {
     #[test]
-    fn no_worker_is_lost_and_the_totals_are_the_sum_of_the_lines(
+    fn all_workers_are_counted_and_the_totals_are_the_sums(
         workers in prop::collection::vec((0_usize..6, any::<bool>(), 0_u64..4, prop::option::of(0_u64..9)), 0..20),
     ) {
         let rows: Vec<MorningRow> = workers

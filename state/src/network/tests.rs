@@ -46,7 +46,7 @@ fn only_listed_hosts_are_admitted() {
 }
 
 #[test]
-fn a_name_never_leads_into_private_networks() {
+fn allowed_name_never_resolves_to_a_private_network() {
     for address in [
         "127.0.0.1",
         "127.9.9.9",
@@ -95,7 +95,7 @@ fn a_name_never_leads_into_private_networks() {
 }
 
 #[test]
-fn an_address_in_disguise_is_not_a_name() {
+fn address_in_an_unusual_notation_is_not_a_name() {
     for text in [
         "127.1:80",
         "2130706433:80",
@@ -176,7 +176,7 @@ fn entries_are_written_as_they_are_read() {
 }
 
 #[test]
-fn a_registry_stands_for_its_hosts() {
+fn registry_name_expands_to_its_hosts() {
     for (name, hosts) in REGISTRIES {
         let read: Vec<String> = parse_hosts(name).unwrap().iter().map(ToString::to_string).collect();
         assert_eq!(read, hosts, "{name}");
@@ -187,7 +187,7 @@ fn a_registry_stands_for_its_hosts() {
 
 proptest! {
     #[test]
-    fn no_text_is_both_refused_and_admitted(text in "\\PC{0,40}") {
+    fn written_target_parses_to_itself_and_is_admitted_only_if_listed(text in "\\PC{0,40}") {
         if let Some(target) = RequestTarget::parse(&text, Some(443)) {
             let written = target.to_string();
             prop_assert_eq!(RequestTarget::parse(&written, Some(target.port)), Some(target.clone()));

@@ -7,7 +7,7 @@ fn check(entry: &Entry, follow: &str, log: &[&str]) {
 }
 
 #[test]
-fn the_documents_sentences() {
+fn notices_have_the_documented_texts() {
     check(
         &Entry::IterationStarted { iteration: 5, max: 100 },
         "[ralph] agent: starting iteration 5/100",
@@ -67,7 +67,7 @@ fn the_documents_sentences() {
 }
 
 #[test]
-fn durations_are_whole_seconds() {
+fn durations_are_printed_in_whole_seconds() {
     assert_eq!(duration(0, " "), "0s");
     assert_eq!(duration(42, " "), "42s");
     assert_eq!(duration(222, " "), "3m 42s");
@@ -76,7 +76,7 @@ fn durations_are_whole_seconds() {
 }
 
 #[test]
-fn every_kind_has_its_word_in_the_list() {
+fn list_of_notice_kinds_is_complete() {
     let golden = include_str!("../../../tests/golden/notices.jsonl");
     let lines = golden.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let kinds: std::collections::BTreeSet<String> =

@@ -57,7 +57,7 @@ fn tell(planner: &mut NotifyPlanner, workers: &[WorkerState], now: Now) -> Vec<S
 }
 
 #[test]
-fn the_class_and_the_texts_of_each_state() {
+fn each_state_has_its_class_and_texts() {
     let needs = |text: &str| Some(Cause::NeedsPerson { text: text.into(), answerable: false });
     let paused = |by| Some(Cause::Paused { by, detail: Some("secret".into()) });
     let held = |by| Some(Cause::Held { by, since: at(0).wall });
@@ -119,7 +119,7 @@ fn a_digest_counts_and_lists_its_events() {
 }
 
 #[test]
-fn only_a_state_that_still_holds_after_the_delay_is_announced_and_only_once() {
+fn state_is_announced_once_if_it_lasts_longer_than_the_delay() {
     let mut planner = planner();
     assert_eq!(tell(&mut planner, &[asks("a"), asks("b")], at(0)), [""; 0]);
     assert_eq!(planner.next(at(0)), Some(at(20).mono));
@@ -158,7 +158,7 @@ fn an_outage_that_returns_after_a_retry_is_the_same_state() {
 }
 
 #[test]
-fn a_text_that_changes_all_the_time_is_announced() {
+fn state_with_a_changing_text_is_announced() {
     let mut planner = planner();
     let text = |n: u8| {
         worker(
@@ -224,7 +224,7 @@ fn a_class_that_is_not_selected_is_not_announced() {
 }
 
 #[test]
-fn quiet_hours() {
+fn quiet_hours_are_parsed() {
     for (text, wall, left) in [
         ("22:00-07:00", "21:59:59", None),
         ("22:00-07:00", "22:00:00", Some(9 * 3600)),
@@ -249,7 +249,7 @@ fn quiet_hours() {
 }
 
 #[test]
-fn states_of_the_quiet_hours_come_as_one_digest_at_their_end() {
+fn states_during_quiet_hours_are_one_digest_at_their_end() {
     let mut planner = planner();
     planner.set_rules(NotifyRules { quiet: QuietHours::parse("12:00-13:00"), ..rules() });
     let all = [asks("a"), asks("b"), asks("c")];
@@ -317,7 +317,7 @@ proptest! {
     /// Each change leads to at most one message, a state that holds leads to one in the end, and a minute has at most
     /// five messages, whatever the wall clock and the daemon do.
     #[test]
-    fn nothing_is_announced_twice_and_nothing_is_forgotten(steps in steps()) {
+    fn each_lasting_state_is_announced_exactly_once(steps in steps()) {
         let mut planner = planner();
         let mut workers: Vec<WorkerState> = (0..8).map(|n| state_of(n, 0, 1)).collect();
         let (mut now, mut changes, mut told) = (at(0), 0_usize, 0_usize);
@@ -374,7 +374,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_a_panic(text in "\\PC{0,20}") {
+    fn random_quiet_hours_do_not_panic(text in "\\PC{0,20}") {
         if let Some(quiet) = QuietHours::parse(&text) {
             prop_assert_eq!(QuietHours::parse(&quiet.to_string()), Some(quiet));
         }

@@ -11,7 +11,7 @@ fn now() -> DateTime<FixedOffset> {
 }
 
 #[test]
-fn the_moments_that_messages_name() {
+fn reset_times_in_messages_are_parsed() {
     for (text, moment) in [
         ("You've hit your session limit · resets 8:20pm (Europe/Istanbul)", "2026-11-28T18:20:00+01:00"),
         ("resets 11:55am", "2026-11-28T11:55:00+01:00"),
@@ -47,7 +47,7 @@ fn the_moments_that_messages_name() {
 }
 
 #[test]
-fn what_is_printed_by_an_agent_that_failed() {
+fn outage_is_recognized_in_the_output_of_a_failed_agent() {
     for (text, kind) in [
         ("You've hit your session limit · resets 8:20pm (Europe/Istanbul)", OutageKind::Limit),
         ("You have reached your weekly limit.", OutageKind::Limit),
@@ -82,13 +82,13 @@ fn what_is_printed_by_an_agent_that_failed() {
 }
 
 #[test]
-fn only_the_last_words_count() {
+fn only_the_last_lines_of_the_output_count() {
     let output = format!("You've hit your limit\n{}", "going on\n".repeat(REASON_LINES));
     assert_eq!(Outage::of_output(&output, &common(), now()), None);
 }
 
 #[test]
-fn a_stated_error_goes_by_its_status_and_its_words() {
+fn api_error_is_classified_by_status_and_text() {
     let of = |message: &str, status| {
         Outage::of_error(&ApiError { message: message.into(), status }, &common(), now())
             .map(|outage| outage.kind)
@@ -122,7 +122,7 @@ fn an_error_above_a_long_stack_trace_is_read() {
 }
 
 #[test]
-fn an_error_on_the_screen_goes_by_the_status_in_its_text() {
+fn api_error_on_the_screen_is_classified_by_the_status_in_its_text() {
     let wordings = crate::profiles::find(&crate::profiles::table(), &["gemini".into()]).outages();
     for (error, kind) in [
         (r#"[API Error: {"error":{"code":401,"message":"no","status":"X"}}]"#, Some(OutageKind::Login)),
@@ -148,7 +148,7 @@ fn an_error_on_the_screen_goes_by_the_status_in_its_text() {
 }
 
 #[test]
-fn the_waits() {
+fn outage_waits_have_the_documented_lengths() {
     let outage = |kind, until: Option<&str>| Outage { kind, message: String::new(), until: until.map(wall) };
     let seconds = |outage: &Outage, n| outage.wait(n, now()).map(|wait| wait.as_secs());
     let known = outage(OutageKind::Limit, Some("2026-11-28T12:30:00+01:00"));
@@ -166,7 +166,7 @@ fn the_waits() {
 }
 
 #[test]
-fn a_reset_that_is_always_just_ahead_does_not_hurry() {
+fn wait_grows_although_the_reset_is_always_near() {
     let soon = Outage {
         kind: OutageKind::Limit,
         message: String::new(),
@@ -187,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn any_time_of_day_is_in_the_coming_day(hour in 0_u32..24, minute in 0_u32..60, seconds in 1_700_000_000_i64..1_900_000_000) {
+    fn time_of_day_is_within_the_next_24_hours(hour in 0_u32..24, minute in 0_u32..60, seconds in 1_700_000_000_i64..1_900_000_000) {
         let wall = DateTime::from_timestamp(seconds, 0).unwrap().fixed_offset();
         for zone in ["", " (America/New_York)", " (Asia/Kolkata)"] {
             let moment = reset_in(&format!("resets {hour}:{minute:02}{zone}"), wall).unwrap();

@@ -47,7 +47,7 @@ mod tests {
     use super::super::{find, table};
 
     #[test]
-    fn an_agents_own_sandbox_is_off() {
+    fn option_of_the_agents_own_sandbox_is_replaced() {
         for (typed, wanted) in [
             ("codex exec --full-auto x", "codex exec -c sandbox_mode=\"danger-full-access\" x"),
             ("codex -s workspace-write x", "codex -c sandbox_mode=\"danger-full-access\" x"),

@@ -11,7 +11,7 @@ fn cmd(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_an_iteration_cost_is_what_was_told_or_its_tokens_by_their_prices() {
+fn cost_is_the_reported_cost_or_the_tokens_times_their_prices() {
     let account = |cost, usage| Account { cost, usage, ..Account::default() };
     let usage = Usage { input: 1_000_000, cached: 1_000_000, output: 1 };
     let row = Profile::generic();
@@ -68,7 +68,7 @@ fn command_without_an_option_about_permissions_lacks_them() {
 }
 
 #[test]
-fn the_agents_that_tell_what_they_cost() {
+fn agents_that_report_their_cost() {
     let names: Vec<String> = table().into_iter().filter(Profile::knows_cost).map(|row| row.name).collect();
     assert_eq!(names, ["claude", "opencode"]);
 }
@@ -84,7 +84,7 @@ fn every_marker_of_the_table_compiles() {
 }
 
 #[test]
-fn no_marker_backtracks_since_each_is_looked_for_at_every_tick() {
+fn every_marker_is_linear() {
     let rows = table().into_iter().flat_map(|row| {
         let dialogs = row.startup.into_iter().chain(row.permission).map(|marker| marker.pattern);
         row.ready.into_iter().chain(row.working).chain(row.error).chain(dialogs).collect::<Vec<_>>()
@@ -98,7 +98,7 @@ fn no_marker_backtracks_since_each_is_looked_for_at_every_tick() {
 proptest! {
     /// The marker for an input row, which is written without look-around, says what it would say with it.
     #[test]
-    fn an_input_row_is_what_it_would_be_with_look_around(
+    fn input_row_marker_equals_its_look_around_form(
         text in "(?:[ \u{a0}\u{3000}]{0,2}[a>$]{0,2}[ 1)]{0,2}\n){0,3}[ a]{0,1}(?:❯|>|\\$|>>>)[ \u{a0}\u{3000}]{0,2}[1a.]{0,2}[).]?[ x]{0,2}\n?"
     ) {
         let short = r"(?:\A|^(?![ \u00a0]+\S)[^\n]*\n)(?:❯|>|\$|>>>)[ \u00a0](?![ \u00a0]*\d+[.)])[^\n]*\Z";
@@ -130,7 +130,7 @@ fn a_profile_is_chosen_by_the_programs_base_name() {
 }
 
 #[test]
-fn the_route_follows_from_the_command() {
+fn prompt_route_follows_from_the_command() {
     use PromptVia::{Arg, Auto, Paste, Stdin};
     for (text, looped, alone) in [
         ("claude", Paste, Paste),
@@ -194,7 +194,7 @@ fn a_prompt_in_an_argument_is_never_an_option() {
 }
 
 #[test]
-fn a_word_that_lacks_its_prompt_is_left_out_where_that_comes_on_standard_input() {
+fn prompt_option_without_a_value_is_removed_for_standard_input() {
     for (text, want) in [
         ("gemini -y -p", "gemini -y"),
         ("gemini -p -m x", "gemini -m x"),
@@ -237,7 +237,7 @@ fn the_command_of_a_loop_leaves_a_record() {
 }
 
 #[test]
-fn what_shows_text_prints_no_record() {
+fn commands_with_text_output_print_no_record() {
     let shows = |words: &[&str], via| {
         let cmd: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         find(&table(), &cmd).shows_text(&cmd, via)
@@ -252,7 +252,7 @@ fn what_shows_text_prints_no_record() {
 }
 
 #[test]
-fn a_conversation_begins_with_a_prompt_where_the_agent_can() {
+fn chat_command_passes_the_first_prompt_if_supported() {
     let chat = |command: &str| {
         let command = cmd(command);
         find(&table(), &command).command_for_chat(&command, "plan it").map(|cmd| cmd.join(" "))

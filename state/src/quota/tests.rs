@@ -177,7 +177,7 @@ fn the_newest_figure_counts_and_a_repeated_one_is_not_new() {
 }
 
 #[test]
-fn a_lifted_park_ends_at_its_reset_and_a_later_one_parks_again() {
+fn lifted_park_ends_at_its_reset_and_a_later_limit_parks_again() {
     let mut quota = account(&[figure("five_hour", 99, HOUR)]);
     assert_eq!(quota.lift(Some(100), NOW), None);
     assert_eq!(quota.lift(Some(90), NOW), Some(NOW + HOUR));
@@ -202,7 +202,7 @@ fn the_limit_of_a_model_is_not_that_of_the_account() {
 }
 
 #[test]
-fn a_park_says_why() {
+fn park_reason_names_the_account_and_the_limit() {
     let wall = DateTime::from_timestamp(NOW, 0).unwrap().fixed_offset();
     let park = Park::of("claude account ~/.claude".into(), &figure("five_hour", 92, HOUR), wall).unwrap();
     assert_eq!(park.reason(), "claude account ~/.claude used 92 % of its 5 hour limit");
@@ -242,7 +242,7 @@ fn value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn no_input_panics(input in value(), now in any::<i64>()) {
+    fn random_input_does_not_panic(input in value(), now in any::<i64>()) {
         let _ = (claude_limits(&input, now), codex_limits(&input, now));
     }
 

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rest_of_a_file_may_change() {
+    fn only_the_watched_parts_of_a_file_count() {
         let parts = |name: &str, text: &str, parts: &[&str]| {
             let parts: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
             parts_of(name, text.as_bytes(), &parts)

@@ -116,7 +116,7 @@ mod tests {
                             lint:\n\truff\n";
 
     #[test]
-    fn only_the_targets_of_the_check_decide() {
+    fn only_the_targets_of_the_check_are_watched() {
         let changed = |name: &str, after: &str| part(MAKEFILE, name) != part(after, name);
         for (what, before, after, test, lint) in [
             ("a new target", "lint:", "run:\n\tsh run.sh\nlint:", false, false),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn unusual_makefiles_count_as_a_whole() {
+    fn unusual_makefiles_are_watched_as_a_whole() {
         for text in [
             "include x.mk\ntest:\n\tx\n",
             "define x\nendef\ntest:\n\tx\n",

@@ -158,7 +158,7 @@ fn the_scripts_and_programs_behind_a_check_are_found() {
 }
 
 #[test]
-fn rows_have_their_canaries() {
+fn runners_with_a_canary_are_listed() {
     let with: Vec<String> =
         table().into_iter().filter(|row| row.canary.is_some()).map(|row| row.name).collect();
     assert_eq!(

@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_an_answer() {
+    fn text_that_the_dialog_does_not_offer_is_not_an_answer() {
         let texts = ["no", "stop", "y", "/cost", "/1", "5", "12", "1 ", " 1", "1\n", "esc", "yes", "❯"];
         for text in texts {
             assert_eq!(Answers::on(CLAUDE).find(text), None, "{text:?}");
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_and_words_have_no_case_and_enter_is_always_one() {
+    fn answers_ignore_case_and_enter_is_always_an_answer() {
         assert_eq!(Answers::on(CODEX).find("P").unwrap().keys, "p");
         assert_eq!(Answers::on(AIDER).find("YES").unwrap().keys, "yes");
         for screen in [CLAUDE, CODEX, AIDER, "", fixture("startup/claude_trust")] {
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn enter_completes_an_answer_only_where_its_row_is_highlighted() {
+    fn enter_completes_an_answer_only_if_its_row_is_highlighted() {
         let moved = CLAUDE.replace("❯ 1. Yes", "  1. Yes").replace("  4. No", "❯ 4. No");
         let second = CLAUDE.replace("touch x", "rm x");
         let answers = Answers::on(CLAUDE);
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn enter_completes_an_answer_only_where_it_stands_behind_its_question() {
+    fn enter_completes_an_answer_only_after_its_question() {
         let answers = Answers::on(AIDER);
         let answer = answers.find("n").unwrap();
         for (now, want) in [

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_screen_without_news_of_the_agent_is_no_output() {
+    fn screen_with_only_the_prompt_is_not_output() {
         let long = "Fix the parser so that it reads every one of the recorded files, then print DONE.";
         for (before, text, now) in [
             (&["welcome", "❯ ", "12:01"] as &[_], "do it", &["welcome", "❯ do it", "❯ ", "12:02"] as &[_]),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_agent_prints_is_output_even_where_it_repeats_words_of_the_prompt() {
+    fn text_of_the_agent_is_output_even_if_it_repeats_the_prompt() {
         for (before, text, now) in [
             (
                 &["❯ "] as &[_],

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_profile_in_use_is_compiled_once_and_a_changed_one_anew() {
+    fn profile_is_compiled_once_and_again_after_a_change() {
         let profile = Profile { name: "once".into(), ..Profile::generic() };
         let first = Markers::of(&profile).unwrap();
         assert!(Arc::ptr_eq(&first, &Markers::of(&profile).unwrap()));

@@ -23,7 +23,7 @@ fn is_done(pattern: &str, prompt: &str, screen: &str) -> bool {
 }
 
 #[test]
-fn every_fixture_means_what_its_folder_says() {
+fn every_recorded_screen_has_the_meaning_of_its_folder() {
     for (path, text) in SCREENS {
         let (meaning, name) = path.split_once('/').unwrap();
         let cli = name.split_once('_').unwrap().0;
@@ -191,7 +191,7 @@ fn a_failed_request_at_the_end_of_aiders_output_is_read() {
 }
 
 #[test]
-fn a_dialog_that_any_agent_may_show_is_known_to_every_profile() {
+fn every_profile_recognizes_common_dialogs() {
     let text = "Do you trust the files in this folder?\n\n❯ No, exit\n  Yes, I trust this folder\n";
     for cli in ["claude", "codex", "opencode", "gemini", "aider", "sh"] {
         let reading = reader(cli, "x", None).read(text, SIZE);
@@ -226,7 +226,7 @@ fn a_last_row_that_lists_keys_is_a_dialog() {
 }
 
 #[test]
-fn a_dialog_in_mid_work_that_quotes_one_of_the_start_is_in_mid_work() {
+fn permission_dialog_that_quotes_a_startup_dialog_is_not_startup() {
     let choices = " Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel · Tab to amend\n";
     for quoted in ["grep -rn 'settings error' src", "2 new mcp servers found", "Settings Error"] {
         let screen = format!("  Bash command\n\n  {quoted}\n\n{choices}");
@@ -236,7 +236,7 @@ fn a_dialog_in_mid_work_that_quotes_one_of_the_start_is_in_mid_work() {
 }
 
 #[test]
-fn the_chosen_row_of_an_unknown_list_is_no_input_box() {
+fn selected_row_of_an_unknown_list_is_not_an_input_box() {
     let reader = ScreenReader::new(&Profile::generic(), None, None).unwrap();
     for (screen, ready) in [
         ("❯", true),
@@ -255,7 +255,7 @@ fn the_chosen_row_of_an_unknown_list_is_no_input_box() {
 }
 
 #[test]
-fn every_text_that_the_agent_was_given_has_an_echo() {
+fn every_text_sent_to_the_agent_is_treated_as_echo() {
     let mut reader =
         ScreenReader::new(&Profile::generic(), Some(Pattern::compile("TASK_DONE").unwrap()), None).unwrap();
     let second = "and when that is right too print TASK_DONE";
@@ -269,14 +269,14 @@ fn every_text_that_the_agent_was_given_has_an_echo() {
 }
 
 #[test]
-fn markers_in_the_scrollback_say_nothing() {
+fn markers_in_the_scrollback_are_ignored() {
     let old = "Do you trust the files in this folder?\n❯ No, exit\n".to_owned() + &"\n".repeat(5);
     let reading = reader("sh", "x", None).read(&format!("{old}{}", "❯ \n\n"), (80, 4));
     assert_eq!((reading.blocked, reading.ready), (None, true));
 }
 
 #[test]
-fn a_missing_pattern_is_never_done_and_an_empty_screen_neither() {
+fn no_pattern_and_an_empty_screen_are_never_done() {
     let reader = ScreenReader::new(&Profile::generic(), None, None).unwrap();
     assert_eq!(reader.read("DONE", SIZE), Reading { ..reader.read("DONE", SIZE) });
     assert!(!reader.read("DONE", SIZE).done && !reader.done_in("DONE"));
@@ -291,7 +291,7 @@ fn a_bad_marker_of_a_profile_is_an_error() {
 }
 
 #[test]
-fn the_match_sees_through_escapes() {
+fn pattern_matches_text_with_escapes() {
     for (pattern, raw) in [
         ("ALL tasks done", "ALL\x1b[1Ctasks\x1b[1Cdone\n"),
         ("^TASK_DONE$", "x\r\n\x1b[32mTASK\x1b[0m_\x1b[1mDONE\x1b[0m \r\n"),
@@ -304,7 +304,7 @@ fn the_match_sees_through_escapes() {
 }
 
 #[test]
-fn a_line_means_the_answers_line_without_bullet_and_indent() {
+fn line_pattern_ignores_bullets_and_indentation() {
     assert!(is_done("^TASK_DONE$", PROMPT, "❯ When finished print TASK_DONE\n\n● TASK_DONE\n"));
     assert!(is_done("^TASK_DONE$", PROMPT, "❯ When finished print TASK_DONE\n\n● So:\n\n  TASK_DONE\n"));
     assert!(!is_done("^TASK_DONE$", PROMPT, "❯ When finished print\n  TASK_DONE\n\n● Working\n"));
@@ -312,7 +312,7 @@ fn a_line_means_the_answers_line_without_bullet_and_indent() {
 }
 
 #[test]
-fn the_prompts_echo_is_not_done() {
+fn echo_of_the_prompt_is_not_done() {
     for pattern in
         ["TASK_DONE", ".*DONE", "^.*TASK_DONE.*$", r"(?i)task_done\b", r"(?<!x)TASK_DONE", "(?=TASK_DONE)"]
     {
@@ -327,7 +327,7 @@ fn the_prompts_echo_is_not_done() {
 }
 
 #[test]
-fn words_that_the_prompt_shares_with_the_answer_do_not_hide_it() {
+fn answer_with_words_of_the_prompt_is_found() {
     for (pattern, prompt, screen) in [
         ("TASK_DONE", "DONE", "❯ DONE\nTASK_DONE"),
         (r"\d+ tests passed", "5", "15 tests passed"),
@@ -385,7 +385,7 @@ fn a_part_of_a_long_prompt_is_not_done() {
 }
 
 #[test]
-fn the_last_row_of_a_prompt_that_scrolled_off_is_not_done() {
+fn last_row_of_a_scrolled_prompt_is_not_done() {
     let reader = reader("claude", "TASK_DONE", Some(PROMPT));
     let screen = "  TASK_DONE\n\n● Working\n\n────\n❯\n────\n  footer";
     assert!(!reader.read(screen, (80, 8)).done, "a full screen may have lost the row above");
@@ -394,7 +394,7 @@ fn the_last_row_of_a_prompt_that_scrolled_off_is_not_done() {
 }
 
 #[test]
-fn what_stood_there_before_does_not_count() {
+fn text_from_before_the_prompt_does_not_count() {
     let mut reader = reader("sh", "TASK_DONE", Some(PROMPT));
     let before = "$ start\nhello\nTASK_DONE\nbye\n❯ ";
     reader.set_baseline(before);
@@ -411,7 +411,7 @@ fn what_stood_there_before_does_not_count() {
 }
 
 #[test]
-fn a_head_that_stands_still_does_not_hide_what_moved() {
+fn fixed_header_does_not_hide_scrolled_text() {
     let mut reader = reader("sh", "TASK_DONE", None);
     reader.set_baseline("HEAD\n====\none\ntwo\nTASK_DONE\nthree");
     assert!(!reader.read("HEAD\n====\ntwo\nTASK_DONE\nthree\nfour", (80, 6)).done);
@@ -460,7 +460,7 @@ fn finally_done(pattern: &str, prompt: &str, output: &str) -> bool {
 
 proptest! {
     #[test]
-    fn the_echo_never_counts_and_the_answer_always_does(
+    fn echo_of_any_prompt_never_counts_and_its_answer_does(
         prompt in prompts(), width in 8usize..100, hard in any::<bool>(),
         lead in prop::sample::select(vec![("❯ ", "  "), ("› ", "  "), ("> ", ""), ("", ""), ("┃  ", "┃  "), ("│ > ", "│   "), (" >   ", "     ")]),
         pattern in prop::sample::select(vec!["MARK_ER", "^MARK_ER$", "MARK_ER.*", r"(?<!\w)MARK_ER"]),
@@ -473,7 +473,7 @@ proptest! {
     }
 
     #[test]
-    fn a_visible_part_of_the_echo_never_counts(
+    fn part_of_the_echo_never_counts(
         words in prop::collection::vec("[a-z]{4,9}", 40..60), at in 15usize..25, width in 30usize..60, cut in 0usize..30, rows in 2usize..6,
     ) {
         let mut words = words;
@@ -486,7 +486,7 @@ proptest! {
     }
 
     #[test]
-    fn no_screen_panics(
+    fn random_screen_does_not_panic(
         text in prop::collection::vec(prop_oneof!["\\PC{0,12}", Just("\x1b[".to_owned()), Just("\n".to_owned()), Just("MARK ".to_owned()), Just("❯ 1. Yes\n".to_owned()), any::<char>().prop_map(String::from)], 0..30),
         before in "(MARK|x|\n| ){0,12}", prompt in "(MARK|go|é|\n| ){0,9}", rows in 0u16..60,
     ) {
@@ -505,7 +505,7 @@ proptest! {
 }
 
 #[test]
-fn a_question_is_known_by_its_shape_and_what_only_looks_like_one_is_none() {
+fn questions_are_recognized_by_their_shape() {
     let reader = ScreenReader::new(&Profile::generic(), None, None).unwrap();
     for (screen, blocked) in [
         ("Which flavour?\n❯ 1. mint\n  2. vanilla", true),

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_go_and_gaps_stay() {
+    fn escapes_are_removed_and_gaps_are_kept() {
         for (raw, want) in [
             ("plain", "plain"),
             ("ALL\x1b[1Ctasks\x1b[1Cdone", "ALL tasks done"),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_escape_swallows_nothing_that_follows() {
+    fn broken_escape_removes_no_following_text() {
         for (raw, want) in [
             ("\x1b✓ DONE", "✓ DONE"),
             ("\x1b[31\nDONE", "\nDONE"),
@@ -268,12 +268,12 @@ mod tests {
     }
 
     #[test]
-    fn a_table_cell_is_one_harmless_line() {
+    fn table_cell_is_one_line_without_control_characters() {
         assert_eq!(printable("a\x1b[2Jb\nc\td\x07\u{202e}e"), "ab c de");
     }
 
     #[test]
-    fn the_fingerprint_sees_the_last_20_rows_and_no_blanks_at_ends() {
+    fn fingerprint_covers_the_last_20_rows_without_trailing_spaces() {
         let print = |text: &str| fingerprint(&rows(&plain(text)));
         assert_eq!(print("a\nb"), print("a  \nb\t\n\n   \n"));
         assert_eq!(print("\x1b[1ma\x1b[0m\nb"), print("a\nb"));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_calm_fingerprint_is_blind_to_clocks_and_spinners_alone() {
+    fn calm_fingerprint_ignores_only_clocks_and_spinners() {
         let print = |text: &str| calm_fingerprint(&rows(&plain(text)));
         for (a, b) in [
             ("done\n12:59:58", "done\n13:00:00"),
@@ -303,12 +303,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_plain_holds_no_control(text in "[a-z é\n]{0,3}[\\x00-\\u{a3}]{0,2}\\PC{0,3}") {
+        fn plain_text_has_no_control_characters(text in "[a-z é\n]{0,3}[\\x00-\\u{a3}]{0,2}\\PC{0,3}") {
             prop_assert_eq!(is_plain(&text), !text.chars().any(|c| c.is_control() && c != '\n'));
         }
 
         #[test]
-        fn stripping_never_panics_and_leaves_no_control(
+        fn stripping_does_not_panic_and_leaves_no_control_characters(
             parts in prop::collection::vec(prop_oneof![
                 Just("\x1b".to_owned()), Just("\x1b[".to_owned()), Just("\x1b]".to_owned()), Just("\x07".to_owned()),
                 Just("\r".to_owned()), Just("\n".to_owned()), "[0-9;?]{1,3}", "[A-Za-z]", "\\PC{0,4}", any::<char>().prop_map(String::from),

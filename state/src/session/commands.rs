@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_command_at_the_start_is_one() {
+    fn slash_command_is_recognized_only_at_the_start() {
         assert_eq!(
             Command::of("/ralph-loop \"x\" -n 3"),
             Some((Command::Start(SessionKind::Ralph), "\"x\" -n 3"))

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_messages_that_are_kept_is_bounded() {
+    fn number_of_queued_messages_is_bounded() {
         let add = QueueChange::Added("a".to_owned());
         assert_eq!(after(&vec![add; 1000]).len(), MAX_MESSAGES);
     }

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_come_from_the_progress_and_the_commits() {
+    fn archive_dates_come_from_the_progress_file_and_the_commits() {
         let commits = |first: &str, last: &str| Some((first.to_owned(), last.to_owned()));
         let progress = "# Ralph Progress Log\nStarted: 2026-01-10\n";
         for (progress, commits, first, last) in [

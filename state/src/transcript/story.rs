@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn claude_story_has_messages_and_calls_and_no_results() {
+    fn claude_transcript_text_has_messages_and_calls_without_results() {
         let text = story(
             r#"{"type":"user","message":{"role":"user","content":"the prompt"}}
 {"type":"assistant","message":{"content":[{"type":"text","text":"I run it."}]}}
@@ -153,7 +153,7 @@ torn {"type":"assistant"
     }
 
     #[test]
-    fn codex_story_has_messages_and_calls() {
+    fn codex_transcript_text_has_messages_and_calls() {
         let text = story(
             r#"{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"p"}]}}
 {"type":"response_item","payload":{"type":"function_call","name":"exec_command","call_id":"c1","arguments":"{\"cmd\":\"ls\"}"}}
@@ -164,7 +164,7 @@ torn {"type":"assistant"
     }
 
     #[test]
-    fn long_stories_are_bounded_and_empty_ones_are_none() {
+    fn long_transcripts_are_bounded_and_empty_ones_omitted() {
         assert_eq!(story(""), None);
         assert_eq!(story(r#"{"type":"system","session_id":"s"}"#), None);
         let line = |n: usize| {

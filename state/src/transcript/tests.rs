@@ -15,7 +15,7 @@ const CLAUDE_TRANSCRIPT: &str = r#"{"type":"queue-operation","operation":"enqueu
 "#;
 
 #[test]
-fn claude_transcript() {
+fn claude_transcript_is_parsed() {
     let account = Account::of(CLAUDE_TRANSCRIPT);
     assert_eq!(account.texts, ["I will run it", "All done."]);
     assert_eq!(account.tool_calls, Some(1));
@@ -26,7 +26,7 @@ fn claude_transcript() {
 }
 
 #[test]
-fn what_cannot_be_read_was_not_told() {
+fn unreadable_numbers_count_as_not_reported() {
     let claude = |usage: &str, cost: &str| {
         format!(
             r#"{{"type":"assistant","message":{{"id":"m1","content":[],"usage":{{"input_tokens":5,"output_tokens":1}}}}}}
@@ -79,7 +79,7 @@ fn claude_result_object_counts_no_tools() {
 }
 
 #[test]
-fn claude_stream_takes_the_sum_of_its_result() {
+fn usage_of_a_claude_stream_is_that_of_its_result() {
     let account = Account::of(
         r#"{"type":"system","subtype":"init","session_id":"s"}
 {"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"hi"}],"usage":{"input_tokens":5,"output_tokens":1}},"session_id":"s"}
@@ -108,7 +108,7 @@ fn an_array_on_one_line_is_read_as_its_lines() {
 }
 
 #[test]
-fn an_error_result_is_not_the_agents_word() {
+fn error_result_is_not_text_of_the_agent() {
     let account = Account::of(
         r#"{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"API Error: <promise>DONE</promise>","total_cost_usd":0}"#,
     );
@@ -119,7 +119,7 @@ fn an_error_result_is_not_the_agents_word() {
 }
 
 #[test]
-fn an_error_that_the_agent_got_over_is_none() {
+fn error_before_later_text_of_the_agent_is_ignored() {
     let account = Account::of(
         r#"{"type":"assistant","isApiErrorMessage":true,"message":{"id":"a","content":[{"type":"text","text":"API Error: 529"}]}}
 {"type":"assistant","message":{"id":"b","content":[{"type":"text","text":"on I go"}]}}"#,
@@ -128,7 +128,7 @@ fn an_error_that_the_agent_got_over_is_none() {
 }
 
 #[test]
-fn codex() {
+fn codex_output_is_parsed() {
     let account = Account::of(
         r#"{"type":"thread.started","thread_id":"th"}
 {"type":"turn.started"}
@@ -160,7 +160,7 @@ const ROLLOUT: &str = r#"{"timestamp":"2026-11-28T07:45:01.167Z","type":"session
 "#;
 
 #[test]
-fn codex_record_of_a_session() {
+fn codex_record_of_a_session_is_parsed() {
     let account = Account::of(ROLLOUT);
     assert_eq!(account.texts, ["I will"], "no prompt and no tool's output");
     assert_eq!((account.tool_calls, account.cost, account.session.as_deref()), (Some(1), None, Some("c-1")));
@@ -169,7 +169,7 @@ fn codex_record_of_a_session() {
 }
 
 #[test]
-fn codex_record_of_a_turn_that_failed() {
+fn codex_record_of_a_failed_turn_is_parsed() {
     let failed = |info: &str| {
         let line = format!(
             r#"{{"type":"event_msg","payload":{{"type":"task_complete","error":{{"message":"no","codex_error_info":{info}}}}}}}"#
@@ -183,7 +183,7 @@ fn codex_record_of_a_turn_that_failed() {
 }
 
 #[test]
-fn opencode_sums_its_steps() {
+fn opencode_usage_is_the_sum_of_its_steps() {
     let account = Account::of(
         r#"{"type":"step_start","sessionID":"o"}
 {"type":"tool_use","sessionID":"o","part":{"tool":"bash","callID":"c1","state":{"status":"completed","output":"x"}}}
@@ -201,7 +201,7 @@ fn opencode_sums_its_steps() {
 }
 
 #[test]
-fn gemini_object_over_many_lines_and_stream() {
+fn gemini_object_and_stream_are_parsed() {
     let whole = "Loaded credentials.\n{\n  \"session_id\": \"g\",\n  \"response\": \"ok\",\n  \"stats\": {\n    \"models\": {\"m\": {\"tokens\": {\"prompt\": 9, \"cached\": 2, \"candidates\": 3}}},\n    \"tools\": {\"totalCalls\": 2}\n  }\n}\n";
     let account = Account::of(whole);
     assert_eq!((account.texts, account.tool_calls), (vec!["ok".to_owned()], Some(2)));
@@ -219,13 +219,13 @@ fn gemini_object_over_many_lines_and_stream() {
 }
 
 #[test]
-fn plain_output_says_nothing() {
+fn plain_output_gives_no_account() {
     assert!(Account::of("hello\n{not json\n{\"type\":\"unheard of\"}\n[1,2]\n").is_empty());
     assert_eq!(Account::of("hello").tool_calls, None, "unknown is not zero");
 }
 
 #[test]
-fn a_torn_last_line_loses_nothing_before_it() {
+fn torn_last_line_keeps_the_lines_before_it() {
     for cut in 0..CLAUDE_TRANSCRIPT.len() {
         let account = Account::of(&CLAUDE_TRANSCRIPT[..cut]);
         assert!(account.texts.len() <= 2);

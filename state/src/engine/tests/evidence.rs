@@ -27,7 +27,7 @@ fn judged(worker: &Worker) -> Event {
 }
 
 #[test]
-fn pattern_counts_whatever_ends_the_run() {
+fn seen_pattern_counts_for_every_end_of_the_run() {
     let term = Event::Exited(R, Exit::Signal(15));
     let quiet = |at: u64| (at, Event::Quiet(R));
     let ends: [(&str, Vec<(u64, Event)>); 7] = [
@@ -68,7 +68,7 @@ fn pattern_counts_whatever_ends_the_run() {
 }
 
 #[test]
-fn turn_over_with_the_pattern_on_the_next_look_ends_by_the_pattern() {
+fn turn_end_and_pattern_on_the_next_look_end_by_the_pattern() {
     let mut worker = at_iteration(1, 9);
     after(&mut worker, script(10, [Event::Hook(R, HookSignal::TurnOver)]));
     after(&mut worker, script(11, [Event::Tick]));
@@ -101,7 +101,7 @@ fn evidence_belongs_to_one_run_and_one_pattern() {
 }
 
 #[test]
-fn pattern_before_the_paste_is_no_evidence() {
+fn pattern_before_the_paste_does_not_count() {
     let mut worker = Worker::plain(PASTE);
     after(&mut worker, script(0, [Event::Start, Event::Up(R)]));
     after(&mut worker, script(1, [Event::Screen(R, Reading { done: true, ..screen(1) })]));

@@ -22,7 +22,7 @@ fn by_typing() -> &'static str {
 }
 
 #[test]
-fn a_turn_that_is_over_ends_the_iteration_only_after_the_person_has_left() {
+fn turn_end_ends_a_held_iteration_only_after_the_person_left() {
     let worker = check(
         at_iteration(1, 2),
         vec![
@@ -57,7 +57,7 @@ fn a_turn_that_is_over_ends_the_iteration_only_after_the_person_has_left() {
 }
 
 #[test]
-fn who_comes_back_within_the_delay_holds_it_on() {
+fn hold_continues_if_the_person_returns_within_the_delay() {
     let mut worker = at_iteration(1, 2);
     after(&mut worker, vec![(10, TYPES), (20, AWAY)]);
     assert_eq!(worker.deadline(), Some(at(50_000).mono));
@@ -69,7 +69,7 @@ fn who_comes_back_within_the_delay_holds_it_on() {
 }
 
 #[test]
-fn a_prompt_of_the_person_starts_a_turn_of_its_own() {
+fn prompt_of_the_person_starts_another_turn() {
     let mut worker = at_iteration(1, 2);
     after(
         &mut worker,
@@ -85,7 +85,7 @@ fn a_prompt_of_the_person_starts_a_turn_of_its_own() {
 }
 
 #[test]
-fn a_run_that_ends_by_itself_is_judged_and_the_next_one_waits_for_the_release() {
+fn held_run_that_exits_is_checked_and_the_next_waits_for_a_release() {
     let mut worker = check(
         at_iteration(1, 3),
         vec![
@@ -150,7 +150,7 @@ fn no_prompt_is_typed_into_a_held_agent() {
 }
 
 #[test]
-fn no_limit_counts_the_time_of_a_hold() {
+fn time_of_a_hold_counts_for_no_limit() {
     let budgets = Budgets { iteration_timeout: Some(60), max_time: Some(100), ..Budgets::default() };
     let mut worker = Worker::verified(STDIN, 3, 40, budgets, false);
     after(&mut worker, script(0, [Event::Start, Event::Up(R), Event::Screen(R, screen(1))]));
@@ -190,7 +190,7 @@ fn an_open_question_waits_while_the_worker_is_held() {
 }
 
 #[test]
-fn an_error_or_a_full_context_ends_the_run_after_the_release_unless_the_agent_works_again() {
+fn error_or_full_context_ends_a_held_run_after_its_release() {
     for (signals, end) in [
         (vec![HookSignal::ApiError("529".into())], "ending(apierror)"),
         (vec![HookSignal::ContextSpent, HookSignal::ToolUsed(None)], "ending(contextspent)"),
@@ -208,7 +208,7 @@ fn an_error_or_a_full_context_ends_the_run_after_the_release_unless_the_agent_wo
 }
 
 #[test]
-fn commands_of_a_person_win() {
+fn commands_of_a_person_override_a_hold() {
     let mut worker = at_iteration(1, 3);
     after(&mut worker, script(1, [TYPES]));
     assert_eq!(after(&mut worker, script(2, [Event::Kill])), "persist; term 1 => ending(kill)");
@@ -236,7 +236,7 @@ fn commands_of_a_person_win() {
 }
 
 #[test]
-fn hold_and_release_are_idempotent_and_outlive_a_daemon() {
+fn hold_and_release_are_idempotent_and_survive_a_restart() {
     let mut worker = at_iteration(1, 3);
     assert_eq!(after(&mut worker, script(0, [Event::Release])), "=> running");
     after(&mut worker, script(1, [Event::Hold]));
@@ -257,7 +257,7 @@ fn hold_and_release_are_idempotent_and_outlive_a_daemon() {
 }
 
 #[test]
-fn nothing_can_be_typed_where_no_agent_runs() {
+fn worker_without_an_agent_cannot_be_held() {
     let mut worker = at_iteration(1, 3);
     after(&mut worker, script(1, [Event::Exited(R, OK), TYPES]));
     assert!(!worker.is_held());

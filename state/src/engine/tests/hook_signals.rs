@@ -23,7 +23,7 @@ fn over() -> Worker {
 }
 
 #[test]
-fn a_turn_that_is_over_ends_the_iteration_after_a_moment_and_a_look() {
+fn turn_end_ends_the_iteration_after_a_delay_and_a_look() {
     let mut worker = over();
     assert_eq!(worker.deadline(), Some(at(11_000).mono));
     assert_eq!(after(&mut worker, script(10, [Event::Screen(R, calm(1))])), "=> running", "not yet");
@@ -35,7 +35,7 @@ fn a_turn_that_is_over_ends_the_iteration_after_a_moment_and_a_look() {
 }
 
 #[test]
-fn a_look_that_never_comes_back_holds_nothing_up() {
+fn missing_look_does_not_block_the_end_of_the_iteration() {
     let mut worker = over();
     after(&mut worker, script(11, [Event::Tick]));
     assert_eq!(after(&mut worker, script(14, [Event::Tick])), "=> running");
@@ -43,7 +43,7 @@ fn a_look_that_never_comes_back_holds_nothing_up() {
 }
 
 #[test]
-fn an_agent_that_another_hook_keeps_going_goes_on_until_it_stands_still() {
+fn agent_continued_by_another_hook_runs_until_its_screen_is_still() {
     // Work or a prompt within the second cancels the end of the turn.
     for goes_on in [HookSignal::Working, HookSignal::Prompt] {
         let mut worker = over();
@@ -63,7 +63,7 @@ fn an_agent_that_another_hook_keeps_going_goes_on_until_it_stands_still() {
 }
 
 #[test]
-fn an_agent_that_idles_has_ended_its_turn_unless_something_runs_that_will_wake_it() {
+fn idle_report_ends_the_turn_unless_a_background_task_runs() {
     let mut worker = at_iteration(1, 9);
     after(&mut worker, script(9, [Event::Screen(R, calm(1))]));
     let told = after(&mut worker, script(10, [Event::Hook(R, HookSignal::Working)]));
@@ -81,7 +81,7 @@ fn an_agent_that_idles_has_ended_its_turn_unless_something_runs_that_will_wake_i
 }
 
 #[test]
-fn another_daemon_goes_by_the_screen() {
+fn turn_end_after_a_daemon_restart_is_found_by_the_screen() {
     let mut worker = over();
     worker.rebase(at(1_000));
     assert_eq!(worker.deadline(), None);
@@ -91,7 +91,7 @@ fn another_daemon_goes_by_the_screen() {
 }
 
 #[test]
-fn a_plain_worker_is_told_idle_and_lives() {
+fn turn_end_makes_a_plain_worker_idle() {
     let mut worker = Worker::plain(STDIN);
     after(&mut worker, script(0, [Event::Start, Event::Up(R), Event::Hook(R, HookSignal::TurnOver)]));
     after(&mut worker, script(1, [Event::Tick]));
@@ -118,7 +118,7 @@ fn a_plain_worker_is_told_idle_and_lives() {
 }
 
 #[test]
-fn a_prompt_that_the_agent_tells_of_was_taken() {
+fn prompt_reported_by_a_hook_is_accepted() {
     for (heard, then) in [
         (HookSignal::Prompt, "persist; promptsent => running"),
         (HookSignal::TurnOver, "persist; promptsent => running"),
@@ -131,7 +131,7 @@ fn a_prompt_that_the_agent_tells_of_was_taken() {
 }
 
 #[test]
-fn an_agent_that_was_given_its_prompt_is_up_when_it_says_that_it_works_or_has() {
+fn agent_is_ready_when_a_hook_reports_its_prompt_or_turn_end() {
     let policy = Policy { ready_wait: true, ..STDIN };
     for (heard, then) in [
         (HookSignal::Prompt, "persist; ready => running"),
@@ -155,7 +155,7 @@ fn an_agent_that_was_given_its_prompt_is_up_when_it_says_that_it_works_or_has() 
 }
 
 #[test]
-fn a_question_waits_for_a_person_until_the_agent_moves() {
+fn question_waits_for_a_person_until_the_agent_continues() {
     let asks = || Event::Hook(R, HookSignal::Asks("it needs your permission".into()));
     for moves in [Event::Hook(R, HookSignal::Working), Event::Screen(R, busy(1)), Event::Screen(R, screen(7))]
     {
@@ -175,7 +175,7 @@ fn a_question_waits_for_a_person_until_the_agent_moves() {
 }
 
 #[test]
-fn a_full_context_ends_the_iteration_and_an_api_error_fails_it() {
+fn full_context_ends_the_iteration_and_an_api_error_fails_it() {
     let mut worker = at_iteration(1, 9);
     after(
         &mut worker,
@@ -203,7 +203,7 @@ fn a_full_context_ends_the_iteration_and_an_api_error_fails_it() {
 }
 
 #[test]
-fn a_text_that_is_typed_after_the_end_of_a_turn_keeps_the_iteration() {
+fn text_typed_after_the_turn_end_continues_the_iteration() {
     let typed_after = |mut worker: Worker| {
         after(&mut worker, script(10, [Event::Typing(R)]));
         worker

@@ -40,7 +40,7 @@ fn check(passed: bool) -> CheckResult {
 }
 
 #[test]
-fn edited_limits_apply_before_a_verdict_and_to_a_paused_loop() {
+fn edited_limits_apply_to_the_next_verdict_and_to_a_paused_loop() {
     let keep = BudgetEdits::default;
     let rows = [
         (keep(), 3, false),
@@ -100,7 +100,7 @@ fn a_pattern_alone_does_not_complete_a_loop_that_has_other_gates() {
 }
 
 #[test]
-fn a_verified_loop_ends_when_every_gate_holds_whatever_the_agents_exit() {
+fn verified_loop_ends_when_all_gates_hold_for_any_exit_status() {
     let verdict = Verdict { checks: vec![check(true)], ..Verdict::default() };
     let (worker, effects) = judged(verified(Budgets::default()), Exit::Code(1), verdict, 1000);
     assert_eq!(*worker.phase(), Phase::Stopped { reason: StopReason::Verified });
@@ -129,7 +129,7 @@ fn a_task_list_ends_the_loop_when_every_story_is_approved() {
 }
 
 #[test]
-fn a_list_without_work_ends_the_loop_and_uses_no_iteration() {
+fn task_list_without_work_ends_the_loop_and_uses_no_iteration() {
     for (error, reason) in [
         (SpawnError::StoriesApproved, StopReason::StoriesApproved),
         (SpawnError::NoStory("a → a".into()), StopReason::NoStory("a → a".into())),
@@ -160,7 +160,7 @@ fn three_empty_answers_in_a_row_use_no_iteration() {
 }
 
 #[test]
-fn what_is_missing_is_told_before_the_next_iteration() {
+fn missed_gates_are_reported_before_the_next_iteration() {
     let verdict = Verdict { checks: vec![check(false)], promise: Some(Claim::Missing), ..Verdict::default() };
     let (_, effects) = judged(verified(Budgets::default()), Exit::Code(0), verdict, 1000);
     let missing = vec!["the promise was not given".to_owned(), "the check 'make test' failed".to_owned()];
@@ -170,7 +170,7 @@ fn what_is_missing_is_told_before_the_next_iteration() {
 }
 
 #[test]
-fn a_loop_whose_gates_never_held_fails_at_its_last_iteration() {
+fn loop_whose_gates_never_held_fails_at_its_last_iteration() {
     let worker = Worker::verified(STDIN, 1, 60, Budgets::default(), true);
     let verdict = Verdict { checks: vec![check(false)], ..Verdict::default() };
     let (worker, _) = judged(worker, Exit::Code(0), verdict, 1000);
@@ -179,7 +179,7 @@ fn a_loop_whose_gates_never_held_fails_at_its_last_iteration() {
 }
 
 #[test]
-fn money_and_tokens_end_a_loop_after_the_iteration_that_passed_the_limit() {
+fn cost_and_token_limits_end_a_loop_after_the_iteration_over_them() {
     let spent = |cost, tokens| Verdict { cost, tokens, checks: vec![check(false)], ..Verdict::default() };
     let budgets = Budgets { max_cost: Some(3_000_000), max_tokens: Some(500), ..Budgets::default() };
     let (worker, _) = judged(verified(budgets.clone()), Exit::Code(0), spent(Some(3_100_000), None), 1000);
@@ -193,7 +193,7 @@ fn money_and_tokens_end_a_loop_after_the_iteration_that_passed_the_limit() {
 }
 
 #[test]
-fn the_time_of_a_loop_is_up_while_an_agent_runs() {
+fn time_limit_of_a_loop_ends_the_running_agent() {
     let mut worker = verified(Budgets { max_time: Some(100), ..Budgets::default() });
     worker.step(Event::Start, at(50_000));
     worker.step(Event::Up(Run(1)), at(60_000));
@@ -209,7 +209,7 @@ fn the_time_of_a_loop_is_up_while_an_agent_runs() {
 }
 
 #[test]
-fn work_that_is_done_when_the_time_is_up_is_done() {
+fn gates_that_hold_at_the_time_limit_complete_the_loop() {
     let mut worker = verified(Budgets { max_time: Some(100), ..Budgets::default() });
     worker.step(Event::Start, at(0));
     worker.step(Event::Up(Run(1)), at(0));
@@ -223,7 +223,7 @@ fn work_that_is_done_when_the_time_is_up_is_done() {
 }
 
 #[test]
-fn no_agent_is_started_when_the_time_is_over_before_it() {
+fn no_agent_starts_if_the_time_limit_was_reached_before() {
     let limited = || verified(Budgets { max_time: Some(100), ..Budgets::default() });
     // The base line took it all.
     let mut worker = limited();
@@ -252,7 +252,7 @@ fn no_agent_is_started_when_the_time_is_over_before_it() {
 }
 
 #[test]
-fn what_went_wrong_last_is_told_until_something_else_goes_on() {
+fn last_failure_is_the_reason_until_the_next_run() {
     let no = |run| Event::SpawnFailed(Run(run), SpawnError::Other("no room".into()));
     let mut worker = verified(Budgets { max_failures: 2, ..Budgets::default() });
     worker.step(Event::Start, at(0));
@@ -272,7 +272,7 @@ fn what_went_wrong_last_is_told_until_something_else_goes_on() {
 }
 
 #[test]
-fn a_helper_that_fails_uses_up_no_iteration_and_five_in_a_row_end_the_loop() {
+fn failed_wrapper_start_uses_no_iteration_and_five_end_the_loop() {
     let no = |run| Event::SpawnFailed(Run(run), SpawnError::Helper("no program".into()));
     let mut worker = Worker::looping(STDIN, 1, 60);
     worker.step(Event::Start, at(0));
@@ -308,7 +308,7 @@ fn a_helper_that_fails_uses_up_no_iteration_and_five_in_a_row_end_the_loop() {
 }
 
 #[test]
-fn what_was_there_before_any_agent_is_known_to_be_past() {
+fn no_baseline_is_recorded_after_a_run_was_up() {
     let mut worker = verified(Budgets::default());
     let worked = |worker: &Worker| worker.ralph().unwrap().worked;
     worker.step(Event::Start, at(0));
@@ -325,7 +325,7 @@ fn what_was_there_before_any_agent_is_known_to_be_past() {
 }
 
 #[test]
-fn the_time_of_an_iteration_ends_it_and_the_loop_goes_on() {
+fn iteration_timeout_ends_the_iteration_and_the_loop_continues() {
     let mut worker = verified(Budgets { iteration_timeout: Some(30), ..Budgets::default() });
     worker.step(Event::Start, at(0));
     worker.step(Event::Up(Run(1)), at(10_000));
@@ -340,7 +340,7 @@ fn the_time_of_an_iteration_ends_it_and_the_loop_goes_on() {
 }
 
 #[test]
-fn the_context_of_an_iteration_ends_it_after_the_agent_was_asked() {
+fn context_limit_ends_the_iteration_after_the_agent_was_asked_to_stop() {
     for (max_context, reports, ended) in [
         (None, &[50, 100, 100][..], false),
         (Some(70), &[69, 84, 84], false),
@@ -375,7 +375,7 @@ fn the_context_of_an_iteration_ends_it_after_the_agent_was_asked() {
 }
 
 #[test]
-fn time_without_an_agent_in_a_pause_does_not_count_and_no_limit_ends_a_paused_agent() {
+fn paused_time_without_an_agent_is_not_counted_and_ends_no_agent() {
     let mut worker = verified(Budgets { max_time: Some(100), ..Budgets::default() });
     worker.step(Event::Start, at(0));
     worker.step(Event::Up(Run(1)), at(0));
@@ -419,7 +419,7 @@ fn a_usage_limit_waits_and_uses_up_no_iteration() {
 }
 
 #[test]
-fn an_outage_that_a_kill_ends_loses_no_more_time() {
+fn kill_during_an_outage_ends_the_counted_outage_time() {
     let outage = Outage { kind: outage::OutageKind::Overload, message: "529".into(), until: None };
     let verdict = Verdict { outage: Some(outage), ..Verdict::default() };
     let (mut worker, _) = judged(verified(Budgets::default()), Exit::Code(1), verdict, 7_000);
@@ -428,7 +428,7 @@ fn an_outage_that_a_kill_ends_loses_no_more_time() {
 }
 
 #[test]
-fn what_somebody_forbade_stops_the_loop() {
+fn disabled_access_ends_the_loop() {
     let outage =
         Outage { kind: outage::OutageKind::Forbidden, message: "disabled by your admin".into(), until: None };
     let verdict = Verdict { outage: Some(outage), ..Verdict::default() };
@@ -440,7 +440,7 @@ fn what_somebody_forbade_stops_the_loop() {
 }
 
 #[test]
-fn a_loop_whose_budget_cannot_be_held_is_paused_and_goes_on_by_word_alone() {
+fn loop_without_a_reported_cost_is_paused_until_it_is_resumed() {
     for code in [0, 1] {
         let mut worker = verified(Budgets { max_cost: Some(9), no_progress: Some(1), ..Budgets::default() });
         let unseen = Some("no cost".to_owned());
@@ -464,7 +464,7 @@ fn a_loop_whose_budget_cannot_be_held_is_paused_and_goes_on_by_word_alone() {
 }
 
 #[test]
-fn a_loop_whose_story_is_stuck_at_its_cap_is_paused_after_every_third_time() {
+fn loop_is_paused_after_a_story_was_sent_back_three_times_at_its_cap() {
     let mut worker = verified(Budgets::default());
     worker.step(Event::Start, at(0));
     for (run, sent_back_at_cap) in [(1, 1), (2, 2), (3, 3), (4, 0), (5, 4), (6, 6)] {
@@ -487,7 +487,7 @@ fn a_loop_whose_story_is_stuck_at_its_cap_is_paused_after_every_third_time() {
 }
 
 #[test]
-fn a_loop_whose_held_out_checks_failed_too_often_is_paused_until_it_is_resumed() {
+fn loop_is_paused_after_its_held_out_checks_used_all_tries() {
     let mut worker = verified(Budgets::default());
     worker.step(Event::Start, at(0));
     for (run, tries_spent) in [(1, false), (2, true), (3, false)] {
@@ -518,7 +518,7 @@ fn a_check_that_cannot_run_pauses_the_loop_with_the_reason() {
 }
 
 #[test]
-fn a_loop_in_which_nothing_moves_is_paused_with_that_reason() {
+fn loop_without_progress_is_paused_with_that_reason() {
     let mut worker = verified(Budgets { no_progress: Some(2), ..Budgets::default() });
     let verdict = |moved| Verdict { checks: vec![check(false)], moved, ..Verdict::default() };
     worker.step(Event::Start, at(0));

@@ -39,7 +39,7 @@ fn starts(effects: &[Effect]) -> bool {
 }
 
 #[test]
-fn a_running_iteration_goes_on_and_the_next_one_waits_for_the_reset() {
+fn running_iteration_continues_and_the_next_one_waits_for_the_reset() {
     let mut worker = running();
     assert!(worker.is_news(park(600).as_ref()));
     assert!(worker.step(Event::Quota(park(600)), at(1_000)).is_empty());
@@ -62,7 +62,7 @@ fn a_running_iteration_goes_on_and_the_next_one_waits_for_the_reset() {
 }
 
 #[test]
-fn the_first_iteration_waits_too_and_the_end_of_the_park_starts_it() {
+fn first_iteration_waits_and_starts_at_the_end_of_the_park() {
     let mut worker = looping();
     worker.step(Event::Quota(park(600)), at(0));
     assert!(!starts(&worker.step(Event::Start, at(0))));
@@ -75,7 +75,7 @@ fn the_first_iteration_waits_too_and_the_end_of_the_park_starts_it() {
 }
 
 #[test]
-fn a_resume_goes_on_until_that_reset_and_a_later_one_parks_again() {
+fn resume_lifts_the_park_until_its_reset_and_a_later_one_parks_again() {
     let mut worker = looping();
     worker.step(Event::Quota(park(600)), at(0));
     worker.step(Event::Start, at(0));
@@ -105,7 +105,7 @@ fn a_paused_loop_stays_paused_and_parks_when_it_is_resumed() {
 }
 
 #[test]
-fn a_reset_that_has_passed_parks_nothing() {
+fn past_reset_does_not_park() {
     let mut worker = looping();
     worker.step(Event::Quota(park(600)), at(0));
     assert!(starts(&worker.step(Event::Start, at(600_000))));

@@ -94,7 +94,7 @@ fn a_startup_dialog_is_never_ended() {
 }
 
 #[test]
-fn a_startup_dialog_in_mid_work_is_never_ended() {
+fn startup_dialog_of_a_running_agent_is_never_ended() {
     let mut worker = running();
     let lines = stare(&mut worker, 0, 4000, &dialog(1, true, "no credit"));
     assert_eq!(notices_in(&lines), [(0, "persist; \"waiting for a person: no credit\" => running")]);
@@ -115,7 +115,7 @@ fn an_agent_that_is_not_ready_in_time_waits_without_limit() {
 }
 
 #[test]
-fn an_answered_dialog_gives_the_whole_time_again() {
+fn answered_dialog_restarts_the_ready_timeout() {
     let mut worker = starting(60);
     stare(&mut worker, 0, 1000, &dialog(1, true, "login"));
     let lines = stare(&mut worker, 1000, 1062, &screen(2));
@@ -126,7 +126,7 @@ fn an_answered_dialog_gives_the_whole_time_again() {
 }
 
 #[test]
-fn a_dialog_that_comes_late_takes_the_place_of_the_time_out() {
+fn dialog_after_the_ready_timeout_replaces_its_reason() {
     let mut worker = starting(60);
     stare(&mut worker, 0, 32, &screen(1));
     let lines = stare(&mut worker, 34, 900, &dialog(2, true, "theme"));
@@ -134,7 +134,7 @@ fn a_dialog_that_comes_late_takes_the_place_of_the_time_out() {
 }
 
 #[test]
-fn a_look_that_brings_a_dialog_only_delays_the_done_pattern() {
+fn dialog_delays_the_end_by_the_done_pattern() {
     let mut worker = running();
     step(&mut worker, 0, Event::Screen(R, Reading { done: true, ..screen(1) }));
     step(&mut worker, 2, Event::Quiet(R));
@@ -147,7 +147,7 @@ fn a_look_that_brings_a_dialog_only_delays_the_done_pattern() {
 }
 
 #[test]
-fn a_prompt_that_was_not_delivered_fails_a_loops_iteration() {
+fn undelivered_prompt_fails_the_iteration() {
     let mut worker = starting(60);
     step(&mut worker, 0, Event::Screen(R, ready(1)));
     let failed = Event::PromptFailed(R, "not taken".into());
@@ -166,7 +166,7 @@ fn a_prompt_that_was_not_delivered_fails_a_loops_iteration() {
 }
 
 #[test]
-fn an_agent_that_exits_before_it_has_its_prompt_has_failed() {
+fn exit_before_the_prompt_is_a_failure() {
     for ready_first in [false, true] {
         let mut worker = starting(60);
         if ready_first {
@@ -200,7 +200,7 @@ fn a_delivery_waits_for_a_tmux_that_does_not_answer() {
 }
 
 #[test]
-fn a_prompt_that_did_not_go_in_is_told_to_a_plain_worker_until_its_agent_moves() {
+fn undelivered_prompt_of_a_plain_worker_is_shown_until_the_screen_changes() {
     let mut worker = Worker::plain(PASTE);
     worker.step(Event::Start, at(0));
     worker.step(Event::Up(R), at(0));
@@ -220,7 +220,7 @@ fn a_prompt_that_did_not_go_in_is_told_to_a_plain_worker_until_its_agent_moves()
 }
 
 #[test]
-fn a_prompt_that_a_dialog_displaced_is_delivered_when_the_dialog_is_answered() {
+fn prompt_displaced_by_a_dialog_is_delivered_after_the_answer() {
     let mut worker = starting(60);
     step(&mut worker, 0, Event::Screen(R, ready(1)));
     let dialog = Blocked { startup: true, what: "trust dialog".into() };
@@ -241,7 +241,7 @@ fn a_prompt_that_a_dialog_displaced_is_delivered_when_the_dialog_is_answered() {
 }
 
 #[test]
-fn a_delivery_without_an_answer_ends_in_time() {
+fn delivery_without_an_answer_times_out() {
     let mut worker = starting(60);
     step(&mut worker, 0, Event::Screen(R, ready(1)));
     let due = PROMPT_TIMEOUT.as_secs();
@@ -254,7 +254,7 @@ fn a_delivery_without_an_answer_ends_in_time() {
 }
 
 #[test]
-fn one_probe_is_out_at_a_time_and_a_fresh_daemon_asks_again() {
+fn one_probe_is_pending_at_a_time_and_a_new_daemon_probes_again() {
     let mut worker = running();
     let mut probes = 0;
     for s in (0..80).step_by(2) {
@@ -269,7 +269,7 @@ fn one_probe_is_out_at_a_time_and_a_fresh_daemon_asks_again() {
 }
 
 #[test]
-fn no_look_finds_silence_that_was_not_expected_of_it() {
+fn probe_is_sent_only_when_silence_was_possible() {
     for gap in [500, 2_000, 3_700, 60_000] {
         let mut worker = running();
         let expected: Vec<bool> = (1..200)
@@ -288,7 +288,7 @@ fn no_look_finds_silence_that_was_not_expected_of_it() {
 }
 
 #[test]
-fn no_wait_grows_by_a_restart_and_none_is_forgotten() {
+fn daemon_restart_neither_extends_nor_drops_a_wait() {
     let late = at(10_000_000);
     let due = |mut worker: Worker, now: Now| {
         worker.rebase(now);
@@ -329,7 +329,7 @@ fn no_wait_grows_by_a_restart_and_none_is_forgotten() {
 
 /// Silence before a restart counts, the time in which no daemon looked does not.
 #[test]
-fn a_restart_of_the_daemon_is_no_silence() {
+fn daemon_restart_does_not_count_as_silence() {
     let mut worker = running();
     stare(&mut worker, 0, 50, &screen(1));
     worker.rebase(at(9_000_000));
@@ -493,7 +493,7 @@ const TABLE: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn every_event_in_every_phase() {
+fn every_event_in_every_phase_has_the_listed_effects() {
     let mut table = Vec::new();
     for (phase, worker) in every_phase() {
         let mut cells = Vec::new();
@@ -514,7 +514,7 @@ fn every_event_in_every_phase() {
 }
 
 #[test]
-fn news_of_another_run_is_dropped_in_every_phase() {
+fn event_of_another_run_is_ignored_in_every_phase() {
     for (phase, worker) in every_phase() {
         for other in [worker.run().0.wrapping_sub(1), worker.run().0 + 1] {
             for (name, event) in every_event(Run(other)).into_iter().filter(|(_, e)| about(e).is_some()) {
@@ -527,7 +527,7 @@ fn news_of_another_run_is_dropped_in_every_phase() {
 }
 
 #[test]
-fn the_words_for_every_phase() {
+fn every_phase_has_its_status_and_reason() {
     let loop_words = |worker: &Worker| worker.loop_status().unwrap();
     let expected = [
         ("idle", Status::Starting, LoopStatus::Running, None),

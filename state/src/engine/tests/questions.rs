@@ -26,7 +26,7 @@ fn asks() -> Reading {
 }
 
 #[test]
-fn a_question_stops_the_inactivity_clock_and_fails_the_iteration_after_its_own_timeout() {
+fn question_stops_the_inactivity_timeout_and_has_its_own() {
     let mut worker = at_iteration(1, 2);
     let told = stare(&mut worker, 0, 602, &asks());
     let expected = [
@@ -44,7 +44,7 @@ fn a_question_stops_the_inactivity_clock_and_fails_the_iteration_after_its_own_t
 }
 
 #[test]
-fn a_question_without_a_limit_and_one_of_a_plain_worker_wait_as_long_as_it_takes() {
+fn question_without_a_timeout_or_of_a_plain_worker_waits_forever() {
     let mut endless = at_iteration(1, 2).asking(0);
     let mut plain = Worker::plain(STDIN);
     after(&mut plain, script(0, [Event::Start, Event::Up(R)]));
@@ -72,7 +72,7 @@ fn a_question_that_is_reported_twice_is_timed_from_the_first_report() {
 }
 
 #[test]
-fn time_in_which_a_question_cannot_be_seen_or_is_not_ours_to_end_does_not_count() {
+fn question_timeout_stops_while_paused_or_unreachable() {
     let mut worker = at_iteration(1, 2).asking(100);
     stare(&mut worker, 0, 50, &asks());
     after(&mut worker, script(50, [Event::Pause(PauseBy::User)]));
@@ -89,7 +89,7 @@ fn time_in_which_a_question_cannot_be_seen_or_is_not_ours_to_end_does_not_count(
 }
 
 #[test]
-fn silence_is_a_success_only_of_an_interactive_agent_that_answered() {
+fn silence_is_success_only_after_output_of_an_interactive_agent() {
     let silent = |one_shot, printed, heard: &[HookSignal]| {
         let mut worker = Worker::looping(Policy { one_shot, ..STDIN }, 9, 60);
         after(&mut worker, script(0, [Event::Start, Event::Up(R)]));
@@ -117,7 +117,7 @@ fn silence_is_a_success_only_of_an_interactive_agent_that_answered() {
 }
 
 #[test]
-fn a_clock_alone_is_no_activity_and_a_new_line_always_is() {
+fn changing_clock_is_not_activity_and_a_new_line_is() {
     type Rows = fn(u8) -> u64;
     // Looks every two seconds until something follows, at most a hundred times.
     let look = |worker: &mut Worker, from: u8, row: Rows, working: bool| {
@@ -147,7 +147,7 @@ fn a_clock_alone_is_no_activity_and_a_new_line_always_is() {
 }
 
 #[test]
-fn a_done_pattern_beside_a_spinner_ends_the_run_once_its_processes_rest() {
+fn done_pattern_with_a_spinner_ends_the_run_once_its_processes_are_idle() {
     let mut worker = at_iteration(1, 9);
     let mut look = |at: u64, event: Event| after(&mut worker, script(at, [event]));
     let tick = |n: u8| Event::Screen(R, Reading { calm_fingerprint: [0; 16], done: true, ..screen(n) });

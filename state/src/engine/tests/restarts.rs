@@ -60,7 +60,7 @@ fn a_failure_is_followed_by_a_wait_and_another_run() {
 }
 
 #[test]
-fn waits_grow_and_then_it_gives_up() {
+fn restart_waits_grow_until_the_worker_is_given_up() {
     let mut worker = restarting(RestartWhen::Always, 3);
     worker.step(Event::Start, at(0));
     for (run, wait) in [(1, 1), (2, 2), (3, 4)] {
@@ -74,7 +74,7 @@ fn waits_grow_and_then_it_gives_up() {
 }
 
 #[test]
-fn the_reason_tells_how_it_ended_and_when_it_goes_on() {
+fn reason_has_the_end_of_the_run_and_the_time_of_the_next() {
     let worker = waiting(RestartWhen::OnFailure, 3);
     assert_eq!(worker.status(), Status::Retrying);
     assert_eq!(worker.reason().as_deref(), Some("exit status 1, restart 1/3 at 00:00:01"));
@@ -85,7 +85,7 @@ fn the_reason_tells_how_it_ended_and_when_it_goes_on() {
 }
 
 #[test]
-fn exit_zero_is_the_end_or_starts_the_count_anew() {
+fn exit_0_ends_on_failure_and_resets_the_count_with_always() {
     let mut on_failure = waiting(RestartWhen::OnFailure, 3);
     let script_of = |run| script(9, std::iter::once(Event::Tick).chain(whole(run, OK, false)));
     assert_eq!(last(&mut on_failure, script_of(2)), "persist; runended; stopped => stopped(exited)");
@@ -96,7 +96,7 @@ fn exit_zero_is_the_end_or_starts_the_count_anew() {
 }
 
 #[test]
-fn every_end_but_exit_zero_is_a_failure() {
+fn every_end_except_exit_0_is_a_failure() {
     let ends = [
         Event::Exited(Run(1), Exit::Signal(9)),
         Event::Exited(Run(1), Exit::Unknown),
@@ -139,7 +139,7 @@ fn on_abnormal_restarts_only_after_an_end_without_an_exit_status() {
 }
 
 #[test]
-fn a_lost_server_is_one_restart_by_policy_and_the_end_without_one() {
+fn lost_tmux_server_is_one_restart_with_a_policy_and_the_end_without() {
     let events = [Event::Start, Event::Up(Run(1)), Event::ServerLost(Run(1))];
     let mut plain = Worker::plain(STDIN);
     assert!(last(&mut plain, script(0, events.clone())).ends_with("=> lost"));
@@ -153,7 +153,7 @@ fn a_lost_server_is_one_restart_by_policy_and_the_end_without_one() {
 }
 
 #[test]
-fn a_matched_pattern_is_the_end_whatever_the_policy() {
+fn matched_pattern_ends_the_worker_with_every_policy() {
     let mut worker = restarting(RestartWhen::Always, 3);
     worker.step(Event::Start, at(0));
     let said = last(&mut worker, script(3, whole(1, OK, true)));
@@ -175,7 +175,7 @@ fn a_matched_pattern_is_the_end_whatever_the_policy() {
 }
 
 #[test]
-fn a_run_that_fails_is_not_done_whatever_it_says() {
+fn failed_run_is_not_done_even_with_the_pattern() {
     let mut worker = restarting(RestartWhen::OnFailure, 3);
     worker.step(Event::Start, at(0));
     assert_eq!(last(&mut worker, script(3, whole(1, BAD, true))), "persist; runended => backoff(1s)");
@@ -183,7 +183,7 @@ fn a_run_that_fails_is_not_done_whatever_it_says() {
 }
 
 #[test]
-fn a_kill_wins_at_every_moment() {
+fn kill_at_any_moment_prevents_a_restart() {
     let mut worker = waiting(RestartWhen::Always, 3);
     assert_eq!(last(&mut worker, script(0, [Event::Kill])), "persist; stopped => stopped(killed)");
     assert_eq!(last(&mut worker, script(99, [Event::Tick, Event::Start])), "=> stopped(killed)");
@@ -209,7 +209,7 @@ fn a_kill_wins_at_every_moment() {
 }
 
 #[test]
-fn a_run_that_lived_long_starts_the_count_anew() {
+fn long_run_resets_the_failure_count() {
     let proven = PROVEN_RUN_TIME.as_secs();
     for (lived, failures) in [(proven - 1, 3), (proven, 1)] {
         let mut worker = waiting(RestartWhen::OnFailure, 9);
@@ -225,7 +225,7 @@ fn a_run_that_lived_long_starts_the_count_anew() {
 
 /// An end that nobody saw may lie long back: the time until somebody looked is not the run's.
 #[test]
-fn time_without_a_daemon_proves_nothing() {
+fn time_without_a_daemon_does_not_count_as_run_time() {
     let later = 3 + 10 * PROVEN_RUN_TIME.as_secs();
     for (alive, failures) in [(false, 2), (true, 1)] {
         let mut worker = waiting(RestartWhen::OnFailure, 9);
@@ -240,7 +240,7 @@ fn time_without_a_daemon_proves_nothing() {
 }
 
 #[test]
-fn the_wait_and_the_count_outlive_the_daemon() {
+fn restart_wait_and_count_survive_a_daemon_restart() {
     let mut worker = waiting(RestartWhen::OnFailure, 9);
     last(&mut worker, script(1, [Event::Tick]));
     last(&mut worker, fails(2, 1, 2));
@@ -258,7 +258,7 @@ fn the_wait_and_the_count_outlive_the_daemon() {
 }
 
 #[test]
-fn a_run_that_was_never_started_is_no_failure() {
+fn run_that_never_started_is_not_a_failure() {
     let mut worker = waiting(RestartWhen::OnFailure, 1);
     last(&mut worker, script(1, [Event::Tick]));
     let said = last(&mut worker, script(9, [Event::NeverStarted(Run(2))]));
@@ -268,7 +268,7 @@ fn a_run_that_was_never_started_is_no_failure() {
 
 /// A record of a swarm that knew no policy.
 #[test]
-fn a_worker_of_earlier_days_has_no_policy() {
+fn record_of_an_earlier_release_has_no_restart_policy() {
     let mut old = serde_json::to_value(Worker::plain(STDIN)).unwrap();
     old.as_object_mut().unwrap().remove("restarts");
     let mut worker: Worker = serde_json::from_value(old).unwrap();

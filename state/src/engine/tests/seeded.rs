@@ -291,7 +291,7 @@ const BUGS: &[(Bug, bool, bool)] = &[
 ];
 
 #[test]
-fn every_seeded_bug_is_caught() {
+fn every_seeded_bug_is_detected() {
     let mut seen = Vec::new();
     for &(bug, ..) in BUGS {
         let walks = (0..12_000).any(|seed| seeded_walk(|w| Machine::with(bug, w), seed).is_err());

@@ -90,7 +90,7 @@ fn scenario_restart_on_exit() {
 }
 
 #[test]
-fn scenario_inactivity_of_an_agent_that_printed_restarts_and_is_a_success() {
+fn scenario_inactivity_after_output_restarts_and_is_a_success() {
     let mut worker = at_iteration(2, 10);
     worker.ralph.as_mut().unwrap().failures = 3;
     assert_eq!(after(&mut worker, still(2, 0, 58, &screen(1))), "=> running");
@@ -117,7 +117,7 @@ fn scenario_inactivity_of_an_agent_that_printed_restarts_and_is_a_success() {
 }
 
 #[test]
-fn scenario_inactivity_of_the_last_iteration_restarts_nothing() {
+fn scenario_inactivity_of_the_last_iteration_ends_the_loop() {
     let mut worker = at_iteration(2, 2);
     after(&mut worker, still(2, 0, 60, &screen(1)));
     check(
@@ -145,7 +145,7 @@ fn any_screen_change_resets_inactivity() {
 }
 
 #[test]
-fn a_computing_agent_gets_ten_time_outs_and_no_more() {
+fn computing_agent_gets_at_most_ten_inactivity_timeouts() {
     let mut worker = at_iteration(1, 2);
     let mut now = 0;
     let mut ended = vec![];
@@ -169,7 +169,7 @@ fn a_computing_agent_gets_ten_time_outs_and_no_more() {
 }
 
 #[test]
-fn time_in_which_nobody_looked_is_no_silence() {
+fn time_without_looks_is_not_silence() {
     let mut worker = at_iteration(1, 2);
     after(&mut worker, still(1, 0, 40, &screen(1)));
     assert_eq!(after(&mut worker, vec![(4000, Event::Quiet(Run(1)))]), "=> running", "a suspended machine");
@@ -203,7 +203,7 @@ fn scenario_done_pattern_stops_the_loop() {
 }
 
 #[test]
-fn the_gates_come_first_at_the_end_of_an_iteration() {
+fn gates_that_hold_complete_a_loop_at_its_failure_limit() {
     let mut failing = at_iteration(1, 1);
     failing.ralph.as_mut().unwrap().failures = 4;
     check(
@@ -272,7 +272,7 @@ fn scenarios_backoff_and_five_failures() {
 
 /// Checks which ends the design counts as a failure, and how each of them changes the count.
 #[test]
-fn what_counts_as_a_failure() {
+fn ends_of_an_iteration_count_as_failures_as_documented() {
     let r = Run(1);
     let exit = |exit| vec![Event::Exited(r, exit)];
     // (what, the events that end the iteration, failures in a row after it with 2 before it, in all)
@@ -310,7 +310,7 @@ fn what_counts_as_a_failure() {
 }
 
 #[test]
-fn an_end_that_would_be_a_success_fails_where_the_screen_shows_an_api_error() {
+fn successful_end_fails_if_the_screen_shows_an_api_error() {
     let inactive = Some(Why::Inactivity);
     for (why, exit, outages, fails) in [
         (inactive, OK, None, true),
@@ -336,7 +336,7 @@ fn an_end_that_would_be_a_success_fails_where_the_screen_shows_an_api_error() {
 }
 
 #[test]
-fn a_spawn_that_failed_is_a_failure_and_uses_the_count_up() {
+fn failed_spawn_counts_as_a_failure() {
     let failed = |run| Event::SpawnFailed(Run(run), SpawnError::Other("no worktree".into()));
     let worker = check(
         looping(2),
@@ -352,7 +352,7 @@ fn a_spawn_that_failed_is_a_failure_and_uses_the_count_up() {
 }
 
 #[test]
-fn a_prompt_that_is_gone_ends_the_loop() {
+fn missing_prompt_file_ends_the_loop() {
     let gone = SpawnError::Prompt("prompt file not found: /p".into());
     let worker = check(
         looping(9),
@@ -399,7 +399,7 @@ fn scenario_pause_and_resume() {
 }
 
 #[test]
-fn resume_keeps_watching_a_living_agent_and_forgives_the_silence() {
+fn resume_watches_a_live_agent_and_resets_its_inactivity() {
     let mut worker = at_iteration(5, 10);
     worker.step(Event::Pause(PauseBy::User), at(0));
     assert_eq!(after(&mut worker, still(5, 0, 600, &screen(1))), "=> running", "never killed while paused");
@@ -409,7 +409,7 @@ fn resume_keeps_watching_a_living_agent_and_forgives_the_silence() {
 }
 
 #[test]
-fn a_pause_while_the_probe_is_out_spares_the_agent() {
+fn pause_during_a_probe_keeps_the_agent() {
     let mut worker = at_iteration(5, 10);
     assert_eq!(after(&mut worker, still(5, 0, 60, &screen(1))), "probe 5 => running");
     worker.step(Event::Pause(PauseBy::User), at(60_000));
@@ -432,7 +432,7 @@ fn pause_within_a_backoff_ends_the_wait_and_resume_starts_at_once() {
 }
 
 #[test]
-fn a_failure_while_paused_waits_for_the_person_only() {
+fn failure_while_paused_waits_for_a_resume() {
     let mut worker = at_iteration(3, 10);
     worker.step(Event::Pause(PauseBy::User), at(0));
     let last = after(&mut worker, script(0, whole(3, BAD, false)));
@@ -454,7 +454,7 @@ fn a_paused_loop_that_is_started_parks() {
 }
 
 #[test]
-fn a_lost_server_keeps_the_loop_and_resume_repeats_the_iteration() {
+fn lost_tmux_server_keeps_the_loop_and_resume_repeats_the_iteration() {
     let worker = check(
         at_iteration(4, 9),
         script(7, [Event::ServerLost(Run(4)), Event::Tick]),
@@ -472,7 +472,7 @@ fn a_lost_server_keeps_the_loop_and_resume_repeats_the_iteration() {
 }
 
 #[test]
-fn a_loop_paused_while_lost_is_both_and_one_resume_is_enough() {
+fn loop_that_is_paused_and_lost_needs_one_resume() {
     let mut worker = at_iteration(4, 4);
     worker.step(Event::ServerLost(Run(4)), at(0));
     worker.step(Event::Pause(PauseBy::Shutdown), at(0));
@@ -485,7 +485,7 @@ fn a_loop_paused_while_lost_is_both_and_one_resume_is_enough() {
 }
 
 #[test]
-fn a_lost_worker_that_turns_up_again_is_watched_again() {
+fn lost_worker_that_is_found_again_is_running() {
     let mut worker = at_iteration(4, 9);
     worker.step(Event::ServerLost(Run(4)), at(0));
     assert_eq!(after(&mut worker, script(0, [Event::Adopted(Run(4))])), "persist => running");
@@ -493,7 +493,7 @@ fn a_lost_worker_that_turns_up_again_is_watched_again() {
 }
 
 #[test]
-fn a_matched_pattern_survives_the_server() {
+fn matched_pattern_counts_after_the_tmux_server_is_lost() {
     let mut worker = at_iteration(4, 9);
     after(&mut worker, still(4, 0, 4, &Reading { done: true, ..screen(1) }));
     check(
@@ -554,7 +554,7 @@ fn limits_are_edited_at_any_time() {
 }
 
 #[test]
-fn a_kill_ends_gently_then_by_force_and_then_for_good() {
+fn kill_sends_sigterm_then_sigkill_and_then_gives_up() {
     check(
         at_iteration(2, 9),
         vec![
@@ -585,7 +585,7 @@ fn a_kill_ends_gently_then_by_force_and_then_for_good() {
 }
 
 #[test]
-fn a_kill_while_spawning_waits_for_what_becomes_of_it() {
+fn kill_during_a_spawn_waits_for_its_result() {
     let spawning = || {
         let mut worker = looping(3);
         worker.step(Event::Start, at(0));
@@ -609,7 +609,7 @@ fn a_kill_while_spawning_waits_for_what_becomes_of_it() {
 }
 
 #[test]
-fn a_kill_while_judging_stops_it_whatever_the_gates_say() {
+fn kill_during_the_gates_stops_the_loop_for_any_result() {
     let mut worker = at_iteration(2, 9);
     worker.step(Event::Exited(Run(2), OK), at(0));
     check(
@@ -653,7 +653,7 @@ fn a_run_that_never_started_is_started_and_counted_once() {
 }
 
 #[test]
-fn a_run_that_never_started_stays_unstarted_while_paused() {
+fn run_that_never_started_is_not_started_while_paused() {
     let mut worker = looping(2);
     worker.step(Event::Start, at(0));
     worker.step(Event::Pause(PauseBy::Shutdown), at(0));
@@ -697,7 +697,7 @@ fn a_plain_worker_runs_once() {
 }
 
 #[test]
-fn a_plain_worker_ends_by_its_pattern_and_never_by_silence() {
+fn plain_worker_ends_by_its_pattern_and_never_by_inactivity() {
     let mut worker = Worker::plain(STDIN);
     after(
         &mut worker,
@@ -721,7 +721,7 @@ fn a_plain_worker_ends_by_its_pattern_and_never_by_silence() {
 }
 
 #[test]
-fn ready_is_told_once_a_run_and_the_end_of_each_turn_once() {
+fn ready_is_reported_once_a_run_and_idle_once_a_turn() {
     let mut worker = Worker::plain(STDIN);
     worker.step(Event::Start, at(0));
     worker.step(Event::Up(Run(1)), at(0));
@@ -751,7 +751,7 @@ fn ready_is_told_once_a_run_and_the_end_of_each_turn_once() {
 }
 
 #[test]
-fn who_began_to_listen_while_tmux_was_silent_is_told_how_the_agent_is() {
+fn screen_state_is_reported_again_after_tmux_was_unreachable() {
     let blocked = Blocked { startup: false, what: "may I?".into() };
     let dialog = Reading { blocked: Some(blocked), ..screen(1) };
     let ready = Reading { ready: true, ..screen(2) };

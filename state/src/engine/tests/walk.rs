@@ -614,14 +614,14 @@ pub(super) fn seeded_walk(machine: impl FnOnce(Worker) -> Machine, seed: u64) ->
 }
 
 #[test]
-fn twenty_thousand_walks_keep_every_rule() {
+fn rules_hold_in_20000_seeded_walks() {
     for seed in 0..20_000 {
         seeded_walk(Machine::true_one, seed).unwrap();
     }
 }
 
 #[test]
-fn walks_reach_every_phase_and_every_entry() {
+fn seeded_walks_reach_every_phase_and_log_entry() {
     let mut phases = std::collections::BTreeSet::new();
     let mut entries = std::collections::BTreeSet::new();
     for seed in 0..2000 {
@@ -647,7 +647,7 @@ fn walks_reach_every_phase_and_every_entry() {
 }
 
 #[test]
-fn what_is_on_disk_is_the_worker() {
+fn serialized_worker_is_equal_after_each_step() {
     for seed in 0..500 {
         let mut dice = Dice(seed);
         let mut worker = worker(dice.below(3 * u64::from(KINDS)) as u8);
@@ -672,7 +672,7 @@ proptest! {
 
     /// The same walks once more, with a generator that shrinks what it finds.
     #[test]
-    fn any_walk_keeps_every_rule(
+    fn rules_hold_in_any_walk(
         which in 0u8..3 * KINDS,
         ops in prop::collection::vec((0u8..40, any::<u8>(), 0u8..64, -2i8..2), 0..60),
     ) {
@@ -683,7 +683,7 @@ proptest! {
 
     /// Numbers of any size, as a broken or hostile record may hold them, never panic.
     #[test]
-    fn extreme_numbers_never_panic(
+    fn extreme_numbers_do_not_panic(
         ready_timeout in any::<u64>(), max in any::<u32>(), timeout in any::<u64>(), big in any::<u64>(),
         ops in prop::collection::vec((0u8..40, any::<u8>(), 0u8..64, Just(0i8)), 0..60),
     ) {

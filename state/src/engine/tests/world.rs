@@ -673,28 +673,28 @@ pub(super) fn restarting_world(
 const WORLDS: u64 = 400;
 
 #[test]
-fn truthful_worlds_keep_every_promise() {
+fn guarantees_hold_in_simulations_without_faults() {
     for seed in 0..WORLDS {
         random_world(Machine::true_one, seed, TRUTHFUL).unwrap();
     }
 }
 
 #[test]
-fn crashing_worlds_keep_every_promise() {
+fn guarantees_hold_in_simulations_with_daemon_crashes() {
     for seed in 0..WORLDS {
         random_world(Machine::true_one, seed, CRASHING).unwrap();
     }
 }
 
 #[test]
-fn faulty_worlds_keep_every_promise() {
+fn guarantees_hold_in_simulations_with_faults() {
     for seed in 0..WORLDS {
         random_world(Machine::true_one, seed, FAULTY).unwrap();
     }
 }
 
 #[test]
-fn workers_that_are_started_again_keep_every_promise() {
+fn guarantees_hold_in_simulations_with_restarted_workers() {
     for seed in 0..WORLDS {
         for faults in [TRUTHFUL, CRASHING, FAULTY] {
             restarting_world(Machine::true_one, seed, faults).unwrap();
@@ -705,7 +705,7 @@ fn workers_that_are_started_again_keep_every_promise() {
 /// Known agents of a worker that restarts on failure: each runs once and in its turn, and the end is the same,
 /// wherever the daemon crashes.
 #[test]
-fn a_crash_costs_no_restart_and_adds_none() {
+fn daemon_crash_neither_uses_nor_adds_a_restart() {
     let spec = RestartSpec { when: RestartWhen::OnFailure, max_restarts: 3 };
     let world = |codes: &[i32], crash: &[u64]| {
         let mut world = World::new(Machine::true_one(Worker::restarting(STDIN, spec)), 7, TRUTHFUL);
@@ -755,7 +755,7 @@ fn runs_exactly(mut world: World, codes: &[i32]) -> u64 {
 }
 
 #[test]
-fn a_loop_of_n_runs_exactly_n_times_wherever_the_daemon_crashes() {
+fn loop_of_n_iterations_runs_n_times_at_every_crash_point() {
     for (codes, policy) in [(vec![0, 1, 0, 3, 0], STDIN), (vec![0, 1, 0], PASTE), (vec![1], STDIN)] {
         let effects = runs_exactly(known(&codes, &policy, &[]), &codes);
         assert!(effects > 6 * codes.len() as u64, "{effects} effects");
@@ -770,14 +770,14 @@ fn a_loop_of_n_runs_exactly_n_times_wherever_the_daemon_crashes() {
 }
 
 #[test]
-fn a_loop_of_a_hundred_runs_a_hundred_times() {
+fn loop_of_100_iterations_runs_100_times() {
     let codes = [0; 100];
     runs_exactly(known(&codes, &STDIN, &[]), &codes);
 }
 
 /// A kill at every half second of a loop's life, with agents that ignore TERM and need force twice.
 #[test]
-fn a_kill_at_any_moment_reaches_the_end() {
+fn kill_at_any_moment_ends_the_loop() {
     for policy in [STDIN, PASTE] {
         for moment in 0..120 {
             let mut world = known(&[0, 1, 1, 1], &policy, &[]);
@@ -791,7 +791,7 @@ fn a_kill_at_any_moment_reaches_the_end() {
 }
 
 #[test]
-fn hung_agents_end_by_inactivity_and_force_and_have_failed() {
+fn hung_agents_are_ended_by_force_and_have_failed() {
     let mut world = known(&[0, 0], &PASTE, &[]);
     for plan in &mut world.plans {
         (plan.work, plan.ignores_term, plan.stubborn) = (None, true, 3);
@@ -805,7 +805,7 @@ fn hung_agents_end_by_inactivity_and_force_and_have_failed() {
 
 /// After a reboot the clock starts anew: no wait may grow beyond its whole.
 #[test]
-fn a_reboot_makes_no_wait_longer() {
+fn reboot_extends_no_wait() {
     for moment in 0..120 {
         let mut world = known(&[0, 1, 0], &PASTE, &[]);
         for _ in 0..moment {

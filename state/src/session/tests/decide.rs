@@ -4,7 +4,7 @@ use super::*;
 use crate::promise::OnNoWork;
 
 #[test]
-fn the_first_of_the_two_promises_wins() {
+fn first_of_two_promises_counts() {
     let done = "<promise>COMPLETE</promise>";
     let pause = "<promise>PAUSE</promise>";
     for (text, status, found) in [
@@ -24,7 +24,7 @@ fn the_first_of_the_two_promises_wins() {
 }
 
 #[test]
-fn the_work_rule_is_for_the_completion_alone() {
+fn work_is_required_only_for_the_completion_promise() {
     let lazy = |text: &str| Stop { tool_calls: Some(0), ..says(text) };
     let with = |on_no_work, min_tool_calls| SessionLoop {
         on_no_work,
@@ -59,7 +59,7 @@ fn the_work_rule_is_for_the_completion_alone() {
 }
 
 #[test]
-fn work_is_counted_since_the_loop_began() {
+fn tool_calls_are_counted_since_the_start_of_the_loop() {
     let mut world = World::new(SessionLoop { min_tool_calls: 3, ..ralph(9) });
     assert!(is_block(&world.stop(&Stop { tool_calls: Some(2), ..says("at work") }).unwrap()));
     let outcome = world.stop(&Stop { tool_calls: Some(0), ..says("<promise>DONE</promise>") }).unwrap();
@@ -72,7 +72,7 @@ fn work_is_counted_since_the_loop_began() {
 }
 
 #[test]
-fn a_record_that_was_cut_once_is_never_held_against_the_agent() {
+fn cut_transcript_never_rejects_a_promise() {
     let mut world = World::new(ralph(9));
     world.stop(&Stop { tool_calls: Some(0), is_cut: true, ..says("at work") });
     let stop = Stop { tool_calls: Some(0), ..says("<promise>DONE</promise>") };
@@ -80,7 +80,7 @@ fn a_record_that_was_cut_once_is_never_held_against_the_agent() {
 }
 
 #[test]
-fn the_promise_comes_before_the_ceiling() {
+fn promise_counts_in_the_last_turn() {
     let mut world = World::new(ralph(1));
     assert_eq!(world.status(&says("<promise>DONE</promise>")), Some(SessionStatus::PromiseAccepted));
     let mut world = World::new(ralph(1));
@@ -93,7 +93,7 @@ fn the_promise_comes_before_the_ceiling() {
 }
 
 #[test]
-fn what_is_not_this_loops_changes_nothing() {
+fn stop_of_another_session_changes_nothing() {
     for stop in [
         Stop { session: None, ..says("x") },
         Stop { session: Some(id("other")), ..says("<promise>DONE</promise>") },
@@ -110,7 +110,7 @@ fn what_is_not_this_loops_changes_nothing() {
 }
 
 #[test]
-fn a_file_without_an_owner_is_taken_by_the_first_session_and_one_with_an_odd_owner_by_none() {
+fn state_file_without_an_owner_is_claimed_by_the_first_session() {
     let mut world = World::new(SessionLoop { owner: Owner::Unclaimed, ..do_it(9) });
     assert!(is_block(&world.stop(&says("x")).unwrap()));
     assert_eq!(world.state().owner, Owner::Session(id("s")));
@@ -125,7 +125,7 @@ fn a_file_without_an_owner_is_taken_by_the_first_session_and_one_with_an_odd_own
 }
 
 #[test]
-fn background_tasks_and_words_that_cannot_be_read_let_the_stop_happen_and_keep_the_loop() {
+fn background_tasks_and_an_unreadable_record_allow_the_stop() {
     let before = Book { tool_calls: 4, blocks_in_a_row: 2, ..Book::default() };
     for stop in [
         Stop { background_tasks: 1, ..says("<promise>DONE</promise>") },
@@ -139,7 +139,7 @@ fn background_tasks_and_words_that_cannot_be_read_let_the_stop_happen_and_keep_t
 }
 
 #[test]
-fn a_paused_loop_holds_nobody_and_goes_on_in_the_same_turn() {
+fn paused_loop_allows_the_stop_and_resumes_at_the_same_turn() {
     let state = SessionLoop { active: false, iteration: 4, ..ralph(9) };
     let outcome = decide(&state, &Book::default(), &says("x"));
     assert_eq!((outcome.status, outcome.after), (Some(SessionStatus::NotActive), After::Unchanged));
@@ -152,7 +152,7 @@ fn a_paused_loop_holds_nobody_and_goes_on_in_the_same_turn() {
 }
 
 #[test]
-fn a_cancel_removes_the_file_and_is_remembered() {
+fn cancel_removes_the_state_file_and_is_recorded() {
     let outcome = cancel(&ralph(9), &Book::default(), at(5));
     assert_eq!((outcome.after, outcome.status), (After::Remove, Some(SessionStatus::Cancelled)));
     assert_eq!(outcome.book.status, Some(SessionStatus::Cancelled));
@@ -160,7 +160,7 @@ fn a_cancel_removes_the_file_and_is_remembered() {
 }
 
 #[test]
-fn the_hosts_cap_is_never_passed() {
+fn block_cap_of_the_agent_is_never_exceeded() {
     let held = |text: &str| Stop {
         tool_calls: Some(0),
         stop_hook_active: Some(true),
@@ -206,7 +206,7 @@ fn an_api_error_pauses_with_its_reason() {
 }
 
 #[test]
-fn the_same_error_again_pauses_and_other_words_do_not() {
+fn repeated_error_pauses_and_another_text_does_not() {
     let idle = |text: &str| Stop { tool_calls: Some(0), ..says(text) };
     let marked = |text: &str| Stop { failure: Some(Failure::Marked(text.into())), ..idle("") };
     for (first, second, is_paused) in [
@@ -228,7 +228,7 @@ fn the_same_error_again_pauses_and_other_words_do_not() {
 }
 
 #[test]
-fn a_tree_that_stays_as_it_is_pauses_only_where_that_was_asked_for() {
+fn unchanged_tree_pauses_only_with_a_no_diff_limit() {
     let sees = |tree: &str| Stop { tree: Some(tree.into()), ..says("at work") };
     let mut world = World::new(do_it(90));
     world.book = Book { tree: Some("a".into()), ..Book::default() };
@@ -264,7 +264,7 @@ fn a_tree_that_stays_as_it_is_pauses_only_where_that_was_asked_for() {
 }
 
 #[test]
-fn the_same_stop_told_twice_counts_once() {
+fn repeated_stop_counts_once() {
     for (first, second, is_same) in
         [(Some(true), Some(false), true), (Some(true), Some(true), false), (None, None, true)]
     {
@@ -300,7 +300,7 @@ fn the_same_stop_told_twice_counts_once() {
 }
 
 #[test]
-fn a_hook_that_was_called_before_the_answer_of_another_one_prints_nothing() {
+fn hook_called_before_another_one_answered_prints_nothing() {
     let mut world = World::new(ralph(9));
     let stop = Stop { now: at(5), called: Some(at(4)), ..says("x") };
     let one = world.stop(&stop).unwrap();
@@ -330,7 +330,7 @@ fn a_hook_that_was_called_before_the_answer_of_another_one_prints_nothing() {
 }
 
 #[test]
-fn a_pause_told_twice_is_told_in_the_same_words() {
+fn repeated_pause_report_gives_the_same_answer() {
     let mut world = World::new(ralph(9));
     let stop = Stop { failure: Some(Failure::Reported("x".into())), ..says("") };
     let one = world.stop(&stop).unwrap();
@@ -340,7 +340,7 @@ fn a_pause_told_twice_is_told_in_the_same_words() {
 }
 
 #[test]
-fn a_lost_or_broken_book_loses_no_loop() {
+fn lost_or_broken_loop_record_keeps_the_loop() {
     for bytes in [&b""[..], b"{", b"[]", b"{\"tool_calls\":-1}"] {
         assert_eq!(Book::parse(bytes), Book::default());
     }
@@ -356,7 +356,7 @@ fn a_lost_or_broken_book_loses_no_loop() {
 }
 
 #[test]
-fn a_session_id_can_be_part_of_a_files_name() {
+fn session_id_must_be_usable_in_a_file_name() {
     for good in ["9a408fc4-9d13-460c-af6e-b4340da6c68b", "a", "A.b_c-1", &"x".repeat(128)] {
         assert_eq!(SessionId::new(good).unwrap().as_str(), good);
     }
@@ -368,7 +368,7 @@ fn a_session_id_can_be_part_of_a_files_name() {
 }
 
 #[test]
-fn words_of_statuses_are_those_of_the_log() {
+fn status_words_match_the_log() {
     use SessionStatus::{Cancelled, HostCap, MaxIterationsReached, NotActive, Paused, PromiseAccepted};
     for status in [PromiseAccepted, MaxIterationsReached, Paused, Cancelled, NotActive, HostCap] {
         assert_eq!(serde_json::to_value(status).unwrap(), status.word());

@@ -29,7 +29,7 @@ fn rewritten(text: &str, change: impl FnOnce(&mut SessionLoop)) -> String {
 }
 
 #[test]
-fn a_do_it_file_has_the_documents_keys_in_their_order_and_the_session() {
+fn do_it_file_has_the_documented_keys_in_order_and_the_session() {
     let state = SessionLoop { project: "My \"Shop\" \\ ü".into(), ..do_it(20) };
     let text = String::from_utf8(SessionFile::new(state.clone()).render()).unwrap();
     assert_eq!(
@@ -41,7 +41,7 @@ fn a_do_it_file_has_the_documents_keys_in_their_order_and_the_session() {
 }
 
 #[test]
-fn a_ralph_file_has_the_same_keys_and_ours() {
+fn ralph_file_has_the_documented_keys_and_more() {
     let text = String::from_utf8(SessionFile::new(ralph(3)).render()).unwrap();
     assert_eq!(
         text,
@@ -53,7 +53,7 @@ fn a_ralph_file_has_the_same_keys_and_ours() {
 }
 
 #[test]
-fn a_file_written_by_hand_loads_and_is_marked_with_its_session() {
+fn handwritten_file_is_read_and_gets_its_session_id() {
     let state = read(BY_HAND);
     assert_eq!(
         (state.kind, state.active, state.iteration, state.max_iterations),
@@ -75,7 +75,7 @@ fn a_file_written_by_hand_loads_and_is_marked_with_its_session() {
 }
 
 #[test]
-fn other_ways_to_write_a_value_are_read() {
+fn other_yaml_notations_are_read() {
     let text = "\u{feff}--- \r\n# mine\r\n\r\niteration:3   # so far\r\nmax_iterations: \"7\"\r\nextra:\r\n  - a: 1\r\n- b\r\ncompletion_promise: ALL DONE #x\r\n\
                 pause_promise: 'it''s'\r\nproject: a#b \"c\"\r\nbranch:\r\nsession_id: null\r\nmin_tool_calls: 2\r\n---\r\nbody\r\n---\r\n";
     let state = read(text);
@@ -103,7 +103,7 @@ fn other_ways_to_write_a_value_are_read() {
 }
 
 #[test]
-fn a_comment_begins_after_white_space() {
+fn comment_starts_only_after_white_space() {
     for (line, branch) in [
         ("branch:#", "#"),
         ("branch:#x # y", "#x"),
@@ -119,7 +119,7 @@ fn a_comment_begins_after_white_space() {
 }
 
 #[test]
-fn ours_are_read_where_somebody_wrote_them() {
+fn additional_keys_in_a_handwritten_file_are_read() {
     let text = BY_HAND.replace("branch", "kind: ulw\non_promise_no_work: warn\nno_diff_limit: 4\nbranch");
     let state = read(&text);
     assert_eq!((state.kind, state.on_no_work, state.no_diff_limit), (SessionKind::Ulw, OnNoWork::Warn, 4));
@@ -128,7 +128,7 @@ fn ours_are_read_where_somebody_wrote_them() {
 }
 
 #[test]
-fn broken_front_matter_is_an_error_that_says_the_line() {
+fn broken_front_matter_is_an_error_with_its_line() {
     let with = |from: &str, to: &str| BY_HAND.replace(from, to);
     for (text, line, word) in [
         (String::new(), 1, "begins"),
@@ -163,7 +163,7 @@ fn broken_front_matter_is_an_error_that_says_the_line() {
 }
 
 #[test]
-fn a_body_is_bytes() {
+fn body_of_the_file_is_kept_as_bytes() {
     let front = BY_HAND.strip_suffix("the contract\n").unwrap();
     for body in
         [&b""[..], b"\n", b"---\n", b"a\n---\nb: \"c\" # d\n---\n$x `y`", b"\xff\x00\r\n---", b"\r\n\r\n"]
@@ -184,7 +184,7 @@ fn a_body_is_bytes() {
 }
 
 #[test]
-fn the_man_page_shows_a_file_as_it_is_written() {
+fn man_page_example_matches_a_written_file() {
     let page = include_str!("../../../../man/swarm-state.5").replace("\\-", "-");
     let section = page.split_once(".SH SESSION LOOPS\n").unwrap().1;
     let example = section.split_once(".EX\n").unwrap().1.split_once(".EE\n").unwrap().0;

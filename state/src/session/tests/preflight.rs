@@ -34,7 +34,7 @@ fn missing(project: &Project<'_>) -> Vec<String> {
 }
 
 #[test]
-fn a_ready_project_says_its_values() {
+fn ready_project_gives_its_values() {
     let changes = [change("0001-cart", "")];
     let ready = preflight(&project(META, &changes)).unwrap();
     let expected = Ready {
@@ -50,7 +50,7 @@ fn a_ready_project_says_its_values() {
 }
 
 #[test]
-fn each_missing_thing_is_listed_and_all_at_once() {
+fn all_missing_requirements_are_listed_at_once() {
     let changes = [change("a", "")];
     for (meta, words) in [
         ("", "not valid JSON"),
@@ -79,7 +79,7 @@ fn each_missing_thing_is_listed_and_all_at_once() {
 }
 
 #[test]
-fn there_has_to_be_something_to_iterate_over() {
+fn project_without_changes_and_specs_is_refused() {
     let archived = [change("archive", "## Open questions\n- what?")];
     assert_eq!(missing(&project(META, &archived)).len(), 1);
     let bootstrap = [spec("# Shop\nIt sells.")];
@@ -89,7 +89,7 @@ fn there_has_to_be_something_to_iterate_over() {
 }
 
 #[test]
-fn a_branch_has_to_exist_or_its_making_to_be_approved() {
+fn branch_must_exist_or_its_creation_be_approved() {
     let changes = [change("a", "")];
     let with = |branch, may_create_branch| Project { branch, may_create_branch, ..project(META, &changes) };
     assert!(missing(&with(Branch::Missing, false))[0].contains("feature/x does not exist"));
@@ -102,7 +102,7 @@ fn a_branch_has_to_exist_or_its_making_to_be_approved() {
 }
 
 #[test]
-fn open_questions_hold_up_what_they_stand_in() {
+fn open_questions_in_pending_changes_are_refused() {
     let text = "# Cart\n## Open questions\n- [ ] Which currency?\n- [x] Which tax?\n- Who pays?\n";
     let changes = [change("a", text), change("b", "## Open questions\nNone.\n"), change("archive", text)];
     let found = missing(&project(META, &changes));
@@ -116,7 +116,7 @@ fn open_questions_hold_up_what_they_stand_in() {
 }
 
 #[test]
-fn the_ceiling_is_the_argument_then_the_projects_then_20() {
+fn iteration_limit_is_the_argument_else_the_projects_else_20() {
     let changes = [change("a", "")];
     let meta = |value: &str| {
         format!(r#"{{"project_name":"S","project_type":"generic","max_iterations_default":{value}}}"#)
@@ -139,7 +139,7 @@ fn the_ceiling_is_the_argument_then_the_projects_then_20() {
 }
 
 #[test]
-fn an_open_item_is_one_that_nobody_has_answered() {
+fn open_questions_are_the_unanswered_items() {
     for (text, open) in [
         ("- a?", &[][..]),
         (

@@ -126,7 +126,7 @@ fn any_stop() -> impl Strategy<Value = Stop> {
 
 proptest! {
     #[test]
-    fn every_file_comes_back_as_it_was(state in any_loop()) {
+    fn written_file_is_read_back_unchanged(state in any_loop()) {
         let bytes = SessionFile::new(state.clone()).render();
         let file = SessionFile::parse(&bytes).unwrap();
         prop_assert_eq!(file.render(), bytes);
@@ -135,7 +135,7 @@ proptest! {
     }
 
     #[test]
-    fn a_rewrite_says_the_new_and_keeps_the_lines_of_the_rest(from in any_loop(), to in any_loop()) {
+    fn rewrite_changes_values_and_keeps_other_lines(from in any_loop(), to in any_loop()) {
         let to = SessionLoop { kind: from.kind, ..to };
         let to = if to.owner == Owner::Unclaimed { SessionLoop { owner: from.owner.clone(), ..to } } else { to };
         let text = SessionFile::new(from.clone()).render();
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_panic_and_what_is_read_is_written_back(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_do_not_panic_and_are_written_back(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(file) = SessionFile::parse(&bytes) {
             prop_assert_eq!(file.render(), bytes.clone());
         }
@@ -165,7 +165,7 @@ proptest! {
     }
 
     #[test]
-    fn no_front_matter_panics_and_what_is_read_can_be_changed(bytes in front_matter()) {
+    fn random_front_matter_does_not_panic_and_can_be_changed(bytes in front_matter()) {
         if let Ok(mut file) = SessionFile::parse(&bytes) {
             prop_assert_eq!(file.render(), bytes);
             let iteration = file.state().iteration.wrapping_add(1);
@@ -177,7 +177,7 @@ proptest! {
     }
 
     #[test]
-    fn no_words_panic(text in "([-—]{0,2}(max-iterations|n|completion-promise|x|\\PC{0,4})|[ =\"'“”‘’\\\\\n0-9]){0,12}") {
+    fn random_arguments_do_not_panic(text in "([-—]{0,2}(max-iterations|n|completion-promise|x|\\PC{0,4})|[ =\"'“”‘’\\\\\n0-9]){0,12}") {
         let _ = do_it_words(&text);
         if let Ok(words) = loop_words(&text) {
             // A task in quotes is read as the same task.
@@ -197,12 +197,12 @@ proptest! {
     }
 
     #[test]
-    fn open_questions_never_panic(text in "(#{0,7} ?(Open questions|x)?|[-*] (\\[[ x]?\\])?|```|<!--|-->|~~|\\PC{0,6}|[ \n]){0,30}") {
+    fn random_open_questions_do_not_panic(text in "(#{0,7} ?(Open questions|x)?|[-*] (\\[[ x]?\\])?|```|<!--|-->|~~|\\PC{0,6}|[ \n]){0,30}") {
         open_questions(&text);
     }
 
     #[test]
-    fn there_are_exactly_n_turns(turns in 1_u32..=40, cap in proptest::option::of(0_u32..2)) {
+    fn loop_has_exactly_its_number_of_turns(turns in 1_u32..=40, cap in proptest::option::of(0_u32..2)) {
         let mut world = World::new(ralph(turns));
         let stop = Stop { host_cap: cap, ..says("at work") };
         let mut done = 1;
@@ -214,7 +214,7 @@ proptest! {
     }
 
     #[test]
-    fn over_any_stops(state in any_loop(), active in any::<bool>(), stops in proptest::collection::vec(any_stop(), 0..40)) {
+    fn invariants_hold_after_any_stops(state in any_loop(), active in any::<bool>(), stops in proptest::collection::vec(any_stop(), 0..40)) {
         let limit = state.max_iterations % 12;
         let owner = Owner::Session(id("s"));
         let state = SessionLoop { owner, active, iteration: 1, max_iterations: limit, completion: Promise::new("DONE").ok(), ..state };
@@ -258,7 +258,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_stop_twice_is_answered_alike_and_counts_once(state in any_loop(), stop in any_stop()) {
+    fn repeated_stop_gets_the_same_answer_and_counts_once(state in any_loop(), stop in any_stop()) {
         let state = SessionLoop { owner: Owner::Session(id("s")), iteration: 1, ..state };
         let mut world = World::new(state);
         let one = world.stop(&Stop { is_news: Some(true), ..stop.clone() }).unwrap();

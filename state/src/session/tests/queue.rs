@@ -11,7 +11,7 @@ fn turn(queue: Vec<QueueChange>) -> Stop {
 }
 
 #[test]
-fn a_queued_message_is_let_through_and_the_loop_goes_on_after_it() {
+fn queued_message_is_let_through_and_the_loop_continues() {
     let mut world = World::new(ralph(9));
     assert!(is_block(&world.stop(&says("at work")).unwrap()));
     let outcome = world.stop(&added("please use tabs")).unwrap();
@@ -31,7 +31,7 @@ fn a_queued_message_is_let_through_and_the_loop_goes_on_after_it() {
 }
 
 #[test]
-fn every_message_has_its_turn() {
+fn every_queued_message_gets_a_turn() {
     let mut world = World::new(ralph(9));
     let add = |text: &str| QueueChange::Added(text.to_owned());
     let one = world.stop(&turn(vec![add("one"), add("two")])).unwrap();
@@ -66,7 +66,7 @@ fn a_queued_cancel_ends_the_loop_at_the_next_stop() {
 }
 
 #[test]
-fn what_left_the_queue_within_the_turn_holds_nobody_up() {
+fn message_removed_from_the_queue_does_not_stop_the_loop() {
     let mut world = World::new(ralph(9));
     let text = "please use tabs".to_owned();
     let absorbed = turn(vec![QueueChange::Added(text.clone()), QueueChange::Removed(text)]);
@@ -74,7 +74,7 @@ fn what_left_the_queue_within_the_turn_holds_nobody_up() {
 }
 
 #[test]
-fn a_message_that_nobody_submits_stops_the_loop_once_at_most() {
+fn unsubmitted_message_stops_the_loop_at_most_once() {
     let mut world = World::new(ralph(9));
     assert!(!is_block(&world.stop(&added("left behind")).unwrap()));
     for _ in 0..3 {
@@ -87,13 +87,13 @@ fn a_message_that_nobody_submits_stops_the_loop_once_at_most() {
 }
 
 #[test]
-fn the_last_turn_is_the_last_one_whatever_waits() {
+fn queued_message_does_not_extend_the_last_turn() {
     let mut world = World::new(ralph(1));
     assert_eq!(world.status(&added("one more thing")), Some(SessionStatus::MaxIterationsReached));
 }
 
 #[test]
-fn a_message_comes_before_the_hosts_cap_and_begins_the_row_anew() {
+fn queued_message_resets_the_count_for_the_block_cap() {
     let mut world = World::new(ralph(20));
     let silent =
         |queue| Stop { host_cap: Some(2), tool_calls: Some(0), stop_hook_active: Some(true), ..turn(queue) };

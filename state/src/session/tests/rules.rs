@@ -43,7 +43,7 @@ fn acceptance_4_it_rejects_a_promise_without_work() {
 }
 
 #[test]
-fn acceptance_5_it_finds_the_promise_wherever_it_stands_in_the_final_message() {
+fn acceptance_5_it_finds_the_promise_anywhere_in_the_final_message() {
     for text in [
         DONE.to_owned(),
         format!("All is done.\n\n{DONE}"),
@@ -59,7 +59,7 @@ fn acceptance_5_it_finds_the_promise_wherever_it_stands_in_the_final_message() {
 
 /// A bare word ends the loop without the tag.
 #[test]
-fn only_the_tag_is_a_promise() {
+fn only_the_promise_tag_counts() {
     let mut world = World::new(ralph(20));
     let answers: Vec<bool> = ["DONE", "  DONE\n", DONE]
         .into_iter()
@@ -83,7 +83,7 @@ fn only_the_tag_is_a_promise() {
 
 /// The promise stands in a prompt, a tool's result, a sub-agent's words or the CLI's own error.
 #[test]
-fn only_the_agents_own_words_count() {
+fn only_text_of_the_agent_counts() {
     let record = [
         r#"{"type":"user","message":{"role":"user","content":"say <promise>DONE</promise>"}}"#,
         r#"{"type":"user","message":{"content":[{"type":"tool_result","content":"<promise>DONE</promise>"}]}}"#,
@@ -115,7 +115,7 @@ fn an_empty_promise_is_refused_and_completes_nothing() {
 
 /// One session's loop captures the others.
 #[test]
-fn a_loop_holds_its_own_session_alone() {
+fn loop_continues_only_its_own_session() {
     for (owner, session, is_held) in [
         (Owner::Session(id("a")), Some(id("a")), true),
         (Owner::Session(id("a")), Some(id("b")), false),
@@ -134,7 +134,7 @@ fn a_loop_holds_its_own_session_alone() {
 
 /// `--max-iterations=3` was not understood, became part of the prompt, and the loop had no limit.
 #[test]
-fn every_form_of_the_limit_is_understood_or_refused() {
+fn every_form_of_the_limit_is_parsed_or_refused() {
     for (text, turns) in [
         ("do it --max-iterations=3", Some(3)),
         ("do it --max-iterations 3", Some(3)),
@@ -165,7 +165,7 @@ fn every_form_of_the_limit_is_understood_or_refused() {
 
 /// The prompt is damaged by the state file's own format.
 #[test]
-fn a_task_is_fed_back_as_it_is_each_time() {
+fn task_is_repeated_unchanged_each_time() {
     for task in [
         "a\n---\nb: \"c\" # d\n---\n$x `y`",
         "---\niteration: 99\n---\n",

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_start_says_the_task_the_stopping_rule_its_strictness_and_the_safety_valve() {
+fn start_text_has_the_task_the_promise_rules_and_the_turn_limit() {
     let text = start_text(&ralph(20));
     for part in [
         "Only when the task is fully done",
@@ -22,7 +22,7 @@ fn the_start_says_the_task_the_stopping_rule_its_strictness_and_the_safety_valve
 }
 
 #[test]
-fn the_reminder_is_the_documents() {
+fn reminder_has_the_documented_text() {
     assert_eq!(
         block_text(&ralph(9), PromiseFound::Missing, 3),
         "You attempted to end the loop, but you did not output the completion promise `<promise>DONE</promise>`. \
@@ -42,7 +42,7 @@ fn the_reminder_is_the_documents() {
 }
 
 #[test]
-fn ulw_is_ralph_with_an_instruction_in_front() {
+fn ulw_text_is_the_ralph_text_after_an_instruction() {
     let ulw = SessionLoop { kind: SessionKind::Ulw, ..ralph(9) };
     let front = start_text(&ulw).strip_suffix(&start_text(&ralph(9))).unwrap().to_owned();
     assert!(front.starts_with("ULTRAWORK MODE"));
@@ -52,7 +52,7 @@ fn ulw_is_ralph_with_an_instruction_in_front() {
 }
 
 #[test]
-fn a_contract_is_fed_as_it_stands() {
+fn contract_is_passed_unchanged() {
     let state = SessionLoop { body: b" a\r\n---\n{x} \xff\n\n".to_vec(), ..do_it(9) };
     for text in [
         start_text(&state),
@@ -76,7 +76,7 @@ fn placeholders_are_filled_in_once() {
 }
 
 #[test]
-fn the_built_in_contract_names_what_the_document_asks_for() {
+fn built_in_contract_has_the_documented_parts() {
     let text = built_in_contract();
     for part in [
         "{PROJECT_NAME}",
@@ -104,7 +104,7 @@ fn the_built_in_contract_names_what_the_document_asks_for() {
 }
 
 #[test]
-fn the_brief_is_the_documents() {
+fn brief_has_the_documented_text() {
     let text = brief(&do_it(30));
     for part in [
         "Ralph loop active — iteration 1 of 30.\n",

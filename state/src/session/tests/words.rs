@@ -8,7 +8,7 @@ fn read(text: &str) -> Words {
 }
 
 #[test]
-fn options_are_read_wherever_they_stand() {
+fn options_are_read_at_any_position() {
     for text in [
         "do it --max-iterations 3",
         "do it --max-iterations=3",
@@ -50,7 +50,7 @@ fn options_are_read_wherever_they_stand() {
 }
 
 #[test]
-fn a_task_stays_as_it_was_typed() {
+fn task_text_is_kept_as_typed() {
     for (text, task) in [
         ("don't stop -n3", "don't stop"),
         ("say \"hi there\" to 'x y' -n3", "say \"hi there\" to 'x y'"),
@@ -79,7 +79,7 @@ fn a_task_stays_as_it_was_typed() {
 }
 
 #[test]
-fn a_near_miss_or_a_bad_value_is_an_error_that_says_the_right_form() {
+fn misspelled_option_or_bad_value_is_an_error_with_the_right_form() {
     for (text, names) in [
         ("x --max-iteration 3", "\"--max-iteration\" is not an option; the right form is --max-iterations N"),
         ("x --max-iteration=3", "--max-iterations N"),
@@ -122,7 +122,7 @@ fn a_near_miss_or_a_bad_value_is_an_error_that_says_the_right_form() {
 }
 
 #[test]
-fn a_do_it_loop_takes_a_bare_number_and_options() {
+fn do_it_loop_accepts_a_plain_number_and_options() {
     let turns = |text: &str| do_it_words(text).unwrap().max_iterations.map(Ceiling::turns);
     assert_eq!(turns(""), None);
     assert_eq!(turns(" 30 "), Some(30));
@@ -159,7 +159,7 @@ fn a_do_it_loop_takes_a_bare_number_and_options() {
 }
 
 #[test]
-fn a_ceiling_is_1_to_100_or_0_with_a_warning() {
+fn iteration_limit_is_1_to_100_or_0_with_a_warning() {
     for good in [1, 20, 100] {
         let ceiling = Ceiling::new(good).unwrap();
         assert_eq!((ceiling.turns(), ceiling.warning()), (good, None));

@@ -31,7 +31,7 @@ fn approve(list: &mut TaskList, id: &str) {
 }
 
 #[test]
-fn each_state_leads_to_one_step() {
+fn each_state_of_the_coordinator_gives_one_step() {
     let two = ParallelLimits { jobs: 2, max_in_review: None };
     let one_in_review = ParallelLimits { jobs: 2, max_in_review: Some(1) };
     let working = ChildState::Working { in_review: false };
@@ -76,7 +76,7 @@ fn each_state_leads_to_one_step() {
 }
 
 #[test]
-fn names_are_legal_and_differ() {
+fn worker_names_of_stories_are_valid_and_unique() {
     let long = "x".repeat(90);
     let list = list(&[
         story("US-002", 1, &[]),

@@ -53,7 +53,7 @@ fn the_options_decide_about_the_review_fields() {
 }
 
 #[test]
-fn broken_json_has_its_place() {
+fn broken_json_is_reported_with_line_and_column() {
     let (list, problems) = check("{\n  \"project\": }", ReviewOptions::default());
     assert_eq!((list, problems[0].place), (None, Some((2, 14))));
 }

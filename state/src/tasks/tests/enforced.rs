@@ -12,7 +12,7 @@ fn judged(mode: IterationMode, before: &[Value], now: Option<&str>, options: Rev
 const CAP_1: ReviewOptions = ReviewOptions { skip_review: false, review_cap: 1 };
 
 #[test]
-fn an_own_approval_is_undone_and_the_rest_of_the_edit_stays() {
+fn self_approval_is_undone_and_the_rest_of_the_edit_stays() {
     let before = [story("US-001", false, None, 0), story("US-002", false, Some("needs_review"), 0)];
     let after = text(&[
         with(story("US-001", true, Some("approved"), 1), json!({ "notes": "all done", "owner": "x" })),
@@ -71,7 +71,7 @@ fn a_story_with_a_fault_is_restored_alone() {
 }
 
 #[test]
-fn removed_stories_and_changed_checks_come_back_in_every_mode() {
+fn removed_stories_and_changed_checks_are_restored_in_every_mode() {
     let checked = with(story("US-001", false, Some("needs_review"), 0), json!({ "checks": ["make test"] }));
     let before = [checked.clone(), story("US-002", false, None, 0)];
     let weakened = with(story("US-001", true, Some("approved"), 1), json!({ "checks": ["true"] }));
@@ -101,7 +101,7 @@ fn changes_requested_at_the_cap_become_an_approval_with_the_concerns() {
 }
 
 #[test]
-fn a_review_that_reviews_nothing_is_remarked() {
+fn review_without_a_change_is_reported() {
     let before = [story("US-001", false, Some("needs_review"), 0)];
     let found = judged(Review, &before, Some(&text(&before)), ReviewOptions::default());
     assert_eq!((found.changed, found.remarks.len()), (None, 1));
@@ -127,7 +127,7 @@ fn any_mode() -> impl Strategy<Value = IterationMode> {
 proptest! {
     /// Outside of a review, and of more than one story, nothing is approved; and a judged list has no more to judge.
     #[test]
-    fn only_a_review_approves_and_judging_twice_changes_nothing(
+    fn only_a_review_approves_and_enforcing_twice_changes_nothing(
         mode in any_mode(),
         before in (any_story("a"), any_story("b")),
         after in (any_story("a"), any_story("b"), any_story("c")),

@@ -11,7 +11,7 @@ fn imported(exported: &str) -> Vec<Story> {
 }
 
 #[test]
-fn markdown_is_written_for_people() {
+fn exported_markdown_has_the_documented_form() {
     let one = with(
         story("US-001", true, Some("approved"), 2),
         json!({ "description": "Add the table.", "checks": ["cargo test"], "acceptanceCriteria": ["It exists", "It\nworks"] }),
@@ -80,7 +80,7 @@ fn prd_has_the_fields_of_its_program() {
 }
 
 #[test]
-fn a_description_that_looks_like_a_plan_stays_a_description() {
+fn description_with_plan_syntax_survives_export_and_import() {
     for description in [
         "- [ ] not a story",
         "Text\n\n- Notes: none\n  - [x] deep\n# heading\n## US-7: heading",

@@ -41,7 +41,7 @@ fn cycles_and_missing_ids_are_reported() {
 }
 
 #[test]
-fn a_chain_of_ten_thousand_stories_has_as_many_levels() {
+fn chain_of_10000_stories_has_10000_levels() {
     let of_place = |place: usize| {
         let needs = place.checked_sub(1).map(|before| format!("s{before}"));
         needing(&format!("s{place}"), &needs.iter().map(String::as_str).collect::<Vec<_>>())
@@ -51,7 +51,7 @@ fn a_chain_of_ten_thousand_stories_has_as_many_levels() {
 }
 
 #[test]
-fn drawings_quote_what_their_languages_read() {
+fn dot_and_mermaid_output_is_escaped() {
     let odd = with(needing("b\"1", &["a"]), json!({ "title": "say \"hi\"\n<b> \\ #1" }));
     let list = list(&[with(needing("a", &[]), json!({ "passes": true })), odd]);
     assert_eq!(

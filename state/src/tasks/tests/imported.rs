@@ -135,7 +135,7 @@ fn beads_keep_the_dependencies_that_block() {
 }
 
 #[test]
-fn issues_come_oldest_first_with_the_boxes_of_their_body() {
+fn issues_are_sorted_by_age_with_the_checkboxes_of_their_body() {
     let list = imported(&json!([
         { "number": 12, "title": "Two", "body": "Text\r\n- [ ] a\r\n- [x] b\r\n\r\n**Depends on:** #7, #99\r\nBlocked by #12", "state": "OPEN",
           "labels": [{ "name": "bug" }, { "name": "priority: high" }] },
@@ -153,7 +153,7 @@ fn issues_come_oldest_first_with_the_boxes_of_their_body() {
 }
 
 #[test]
-fn stories_are_added_last_and_none_is_lost() {
+fn imported_stories_are_added_last_and_existing_ones_kept() {
     let target = text(&[
         story("US-001", false, None, 0),
         with(story("US-002", true, Some("approved"), 1), json!({ "owner": "ann" })),
@@ -192,7 +192,7 @@ fn the_result_is_a_valid_list() {
 }
 
 #[test]
-fn the_blank_story_of_a_new_list_makes_room() {
+fn empty_story_of_a_new_list_is_replaced() {
     let blank =
         with(story("US-001", false, None, 0), json!({ "title": "", "acceptanceCriteria": [], "notes": "" }));
     let target = json!({ "project": "", "branchName": "ralph/x", "description": "", "userStories": [blank] })

@@ -12,7 +12,7 @@ fn story_of(markdown: &str) -> Story {
 }
 
 #[test]
-fn boxes_are_stories_and_nested_boxes_their_criteria() {
+fn checkboxes_are_stories_and_nested_checkboxes_their_criteria() {
     let list = plan(
         "\u{feff}# Größe\r\n\r\nA plan.\r\n\r\n## Backend\r\n\r\nIn Rust.\r\n\r\n- [ ] Add the table\r\n  - [ ] It exists\r\n    \
          - [x] It is fast\r\n- [x] Ünïcode 日本\r\n\r\n## Frontend\r\n\r\n* [X] Show it\r\n\r\n  As a table.\r\n1. [ ] Sort it\r\n",
@@ -42,7 +42,7 @@ fn boxes_are_stories_and_nested_boxes_their_criteria() {
 }
 
 #[test]
-fn titles_begin_with_an_id_or_not() {
+fn ids_at_the_start_of_titles_are_recognized() {
     for (title, id, rest) in [
         ("US-001: Add it", "US-001", "Add it"),
         ("**US-001**: Add it", "US-001", "Add it"),
@@ -84,7 +84,7 @@ fn entries_below_a_story_set_its_fields() {
 }
 
 #[test]
-fn entries_below_a_box_need_no_indentation() {
+fn entries_below_a_checkbox_need_no_indentation() {
     let list = plan(
         "- [ ] US-001: One\n- Priority: 7\n- [ ] US-002: Two\n\n- Depends on: US-001\n- Notes: a\n  b\n\nText.\n- Priority: 9\n",
     );
@@ -98,7 +98,7 @@ fn entries_below_a_box_need_no_indentation() {
 }
 
 #[test]
-fn headings_with_ids_need_no_box() {
+fn headings_with_ids_need_no_checkbox() {
     let list = plan("# Shop\n\n### US-005: Pay\n\nBy card.\n\n- Depends on: US-006\n\n### US-006: Log in\n");
     let ids: Vec<_> = list.stories().iter().map(|it| (it.id.as_str(), it.title.as_str())).collect();
     assert_eq!(ids, [("US-005", "Pay"), ("US-006", "Log in")]);

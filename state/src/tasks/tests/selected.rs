@@ -70,7 +70,7 @@ fn missing_ids_and_cycles_are_reported() {
 }
 
 #[test]
-fn a_chain_of_ten_thousand_stories_is_no_cycle() {
+fn chain_of_10000_stories_is_not_a_cycle() {
     let stories: Vec<Value> = (0..10_000)
         .map(|n| needing(&n.to_string(), None, &[&(n + 1).to_string()]))
         .chain([needing("10000", None, &[])])
@@ -81,7 +81,7 @@ fn a_chain_of_ten_thousand_stories_is_no_cycle() {
 }
 
 #[test]
-fn the_estimate_counts_what_is_left() {
+fn estimate_counts_the_remaining_iterations() {
     let stories = [
         story("a", true, Some("approved"), 1),
         story("b", false, None, 0),

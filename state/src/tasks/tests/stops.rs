@@ -25,7 +25,7 @@ fn implementing(before: &[Value]) -> Value {
 }
 
 #[test]
-fn the_first_of_all_faults_blocks() {
+fn first_fault_blocks_the_stop() {
     let before = [story("US-001", false, None, 0)];
     let marker = implementing(&before);
     let reason = |tasks: &str, status: &str| decided(&marker, Ok(tasks), status).block.unwrap_or_default();
@@ -72,7 +72,7 @@ fn a_missing_snapshot_skips_the_transitions_with_a_warning() {
 }
 
 #[test]
-fn a_long_status_is_shortened() {
+fn long_git_status_is_shortened() {
     let status: String = (0..25).map(|n| format!("?? file{n}\n")).collect();
     let passes = text(&[]);
     let block = decided(&json!({}), Ok(&passes), &status).block.unwrap();
@@ -83,7 +83,7 @@ fn a_long_status_is_shortened() {
 }
 
 #[test]
-fn a_marker_binds_its_own_worker_or_everybody() {
+fn marker_applies_to_its_worker_or_to_everyone() {
     let anyone = RalphMarker::parse("{}");
     assert!(anyone.binds(None, None) && anyone.binds(Some("a"), Some("/s")));
     let own =
@@ -98,7 +98,7 @@ fn a_marker_binds_its_own_worker_or_everybody() {
 }
 
 #[test]
-fn the_marker_has_the_fields_of_the_document() {
+fn marker_has_the_documented_fields() {
     let text = r#"{"timestamp":"2025-06-15T10:30:00Z","pid":12345,"max_iterations":15,"mode":"sandbox","skipReview":false,
       "reviewCap":5,"iterationMode":"review-fix","preIterationSnapshot":{
         "US-001":{"passes":false,"reviewStatus":null,"reviewCount":0},

@@ -24,7 +24,7 @@ fn with_feedback(story: Value) -> Value {
 
 /// Invariants of one story: the start of the message, or nothing.
 #[test]
-fn invariants_hold_or_block() {
+fn violated_story_invariant_blocks() {
     for (passes, status, feedback, count, message) in [
         (true, None, "", 0, "Story US-001 has passes=true but reviewStatus is 'null', not 'approved'."),
         (
@@ -133,7 +133,7 @@ fn new_stories_start_incomplete_in_every_mode_and_none_is_removed() {
 }
 
 #[test]
-fn review_iterations_judge_exactly_one_story() {
+fn review_iterations_review_exactly_one_story() {
     let waiting = state(false, Some("needs_review"), 1);
     let approved = state(true, Some("approved"), 2);
     assert_eq!(judged(Review, &waiting, &approved), [""; 0]);
@@ -212,7 +212,7 @@ fn review_fix_iterations_resubmit_one_story() {
 }
 
 #[test]
-fn of_two_changed_stories_the_selected_one_counts() {
+fn selected_story_counts_if_two_stories_changed() {
     let before = [story("US-001", false, None, 0), story("US-002", false, None, 0)];
     let after =
         [story("US-001", false, Some("needs_review"), 0), story("US-002", false, Some("needs_review"), 0)];

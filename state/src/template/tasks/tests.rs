@@ -44,7 +44,7 @@ fn placeholders_are_filled_and_others_stay() {
 }
 
 #[test]
-fn the_prompt_has_every_point_and_no_placeholder_without_a_value() {
+fn prompt_has_every_section_and_no_unfilled_placeholder() {
     let points = [
         "# Ralph loop: iteration $RALPH_ITERATION of $RALPH_MAX_ITERATIONS",
         "## Step 1:",
@@ -99,7 +99,7 @@ fn the_prompt_has_every_point_and_no_placeholder_without_a_value() {
 
 /// A line with only the promise would count as part of the prompt when the agent prints it.
 #[test]
-fn the_promise_shares_its_line_with_other_words() {
+fn promise_in_the_prompt_is_not_alone_on_its_line() {
     let mut lines = TASKS_PROMPT.lines().filter(|line| line.contains("<promise>"));
     assert!(lines.all(|line| !line.trim_matches(['`', ' ', '.']).eq("<promise>COMPLETE</promise>")));
 }
@@ -158,7 +158,7 @@ fn the_skill_has_a_valid_story() {
 }
 
 #[test]
-fn feature_names_are_branch_names() {
+fn feature_name_must_be_valid_in_a_branch_name() {
     for name in ["checkout", "a/b", "größe", "v1.2", "x@y", "@x"] {
         assert_eq!(feature_branch(name), Some(format!("ralph/{name}")));
     }
@@ -173,7 +173,7 @@ fn feature_names_are_branch_names() {
 }
 
 #[test]
-fn content_differs_from_a_template() {
+fn template_without_content_counts_as_empty() {
     let filled = fill(PRD, &values());
     for empty in
         ["", " \n", PRD, &filled, "# PRD: shop\n\n## 1. Summary\n<!-- x -->\n", &filled.replace('\n', "\r\n")]
