@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations() {
+    fn durations_are_parsed() {
         for (text, wanted) in [
             ("0", Some(0)),
             ("90", Some(90)),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn points_in_time() {
+    fn times_are_parsed() {
         let now = DateTime::parse_from_rfc3339("2026-01-15T07:30:00+01:00").unwrap();
         for (text, wanted) in [
             ("22:00", Some("2026-01-14T22:00:00+01:00")),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_a_notice_and_a_future_time_is_refused() {
+    fn number_is_a_notice_and_a_future_time_is_refused() {
         assert_eq!(parse_since("17"), Ok(Since::Seq(17)));
         assert!(matches!(parse_since("1m"), Ok(Since::Time(_))));
         assert_eq!(parse_time("2999-01-01").unwrap_err(), "'2999-01-01' is in the future");

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn kind_of_a_mount_is_found_by_its_device() {
+    fn file_system_type_is_found_by_device() {
         let mounts = "36 35 0:41 / /home rw,relatime shared:1 - fuse.sshfs me@x:/ rw\n\
                       37 35 8:1 / / rw - ext4 /dev/sda1 rw\n\
                       broken\n";

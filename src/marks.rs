@@ -54,13 +54,13 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_names_its_worker_and_those_before_it() {
+    fn environment_names_the_worker_and_its_spawners() {
         assert_eq!(names(&env(&["A=b", "SWARM_WORKER=c", "SWARM_SPAWNED_BY=b:a"])), ["c", "b", "a"]);
         assert_eq!(names(&env(&["SWARM_WORKERS=c", "XSWARM_WORKER=d", ""])), [""; 0]);
     }
 
     #[test]
-    fn the_directory_may_be_written_in_any_way() {
+    fn any_spelling_of_the_swarm_directory_matches() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let link = root.join("link");

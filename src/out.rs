@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_straight_and_has_no_blanks_at_its_ends() {
+    fn table_is_aligned_and_has_no_trailing_spaces() {
         let lines = table(&["NAME", "CMD"], &rows(&[&["a", "x"], &["日本語", "y"]]), &[(1, 8)], None);
         assert_eq!(lines, ["NAME    CMD", "a       x", "日本語  y"]);
     }
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_text_keeps_a_table_straight_at_every_width() {
+    fn table_with_wide_text_is_aligned_at_every_width() {
         let text = "é日🦀e\u{301}".repeat(50);
         let cells = rows(&[&["agent", &text, "tail"], &[&text, "x", &text], &["日本", "", "y"]]);
         for width in 1..=160 {

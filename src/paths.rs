@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_lies_below_the_root() {
+    fn all_paths_are_in_the_root_directory() {
         let dir = tempfile::tempdir().unwrap();
         let paths = Paths::new(dir.path().join("s"));
         let rel = |path: PathBuf| path.strip_prefix(paths.root()).unwrap().to_str().unwrap().to_owned();
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_reached_in_two_ways_is_one_root() {
+    fn root_directory_behind_a_link_is_the_same_root() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("real")).unwrap();
         std::os::unix::fs::symlink("real", dir.path().join("link")).unwrap();
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_root_gets_short_sockets_of_its_own() {
+    fn long_root_directory_gets_short_socket_paths() {
         let base = tempfile::tempdir().unwrap().path().to_owned();
         let long = |tail: &str| Paths::new(base.join("d".repeat(120)).join(tail));
         let (a, b) = (long("a"), long("b"));
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_the_way_is_found() {
+    fn file_in_place_of_a_directory_is_found() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_ours_is_closed_to_others() {
+    fn created_directories_are_private() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("s");
         fs::create_dir(&root).unwrap();

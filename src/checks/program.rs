@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_script_of_an_interpreter() {
+    fn interpreter_command_names_its_script() {
         for (check, file) in [
             ("sh ./check.sh", Some("./check.sh")),
             ("/bin/bash -eu  -x check.sh --all", Some("check.sh")),

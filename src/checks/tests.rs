@@ -65,7 +65,7 @@ async fn all_run_in_order_also_after_one_failed() {
 }
 
 #[tokio::test]
-async fn checks_side_by_side_meet_and_keep_their_order() {
+async fn parallel_checks_run_at_once_and_keep_their_order() {
     let bench = Bench::new();
     // Each waits for the other: one after the other they would run out of time.
     let results = bench
@@ -88,7 +88,7 @@ async fn a_check_that_hangs_is_ended_with_its_children() {
 }
 
 #[tokio::test]
-async fn what_runs_when_the_loops_time_is_over_is_ended_and_nothing_more_is_started() {
+async fn end_of_loop_time_ends_the_running_check_and_starts_no_other() {
     let bench = Bench::new();
     let until = Instant::now() + Duration::from_secs(1);
     let results = bench.run_until(Some(until), &["true", "echo on; sleep 900", "touch ran"], 600, 1).await;
@@ -104,7 +104,7 @@ async fn what_runs_when_the_loops_time_is_over_is_ended_and_nothing_more_is_star
 }
 
 #[tokio::test]
-async fn what_a_check_leaves_behind_is_ended() {
+async fn background_process_of_a_check_is_ended() {
     let bench = Bench::new();
     let results = bench.run(&["sleep 900 & echo $! >a"], 60, 1).await;
     assert!(results[0].passed);
@@ -113,7 +113,7 @@ async fn what_a_check_leaves_behind_is_ended() {
 
 #[tokio::test]
 #[cfg(target_os = "linux")]
-async fn what_left_its_session_and_lost_its_parents_is_ended_and_found_by_a_sweep() {
+async fn detached_orphan_of_a_check_is_ended_and_found_by_a_sweep() {
     let bench = Bench::new();
     let results = bench.run(&["(setsid sh -c 'cd /; echo $$ >\"$0/a\"; exec sleep 903' \"$PWD\" & wait) & until [ -s a ]; do sleep 0.01; done; kill -9 $!"], 60, 1).await;
     assert!(results[0].passed, "{results:?}");
@@ -133,7 +133,7 @@ async fn what_left_its_session_and_lost_its_parents_is_ended_and_found_by_a_swee
 }
 
 #[tokio::test]
-async fn a_check_that_kills_its_parent_fails_and_nothing_else_does() {
+async fn check_that_kills_its_parent_fails_and_the_others_pass() {
     let bench = Bench::new();
     let results = bench.run(&["kill -9 $PPID; sleep 900", "true"], 60, 1).await;
     assert_eq!(results[0].output, "ended by signal 9");
@@ -141,7 +141,7 @@ async fn a_check_that_kills_its_parent_fails_and_nothing_else_does() {
 }
 
 #[tokio::test]
-async fn there_is_no_input_and_a_lot_of_output_is_no_trouble() {
+async fn check_has_empty_input_and_may_print_a_lot() {
     let bench = Bench::new();
     let results = bench
         .run(&["cat; echo end-of-input", "yes 0123456789 | head -c 30000000; echo the end"], 60, 1)
@@ -181,7 +181,7 @@ fn a_long_file_is_shortened_to_any_size() {
 }
 
 #[tokio::test]
-async fn strange_bytes_and_commands() {
+async fn odd_output_bytes_and_odd_commands_are_handled() {
     let bench = Bench::new();
     let results =
         bench.run(&[r"printf '\377\033[31mred\033[0m'; false", "no-such-program-xyz", "", "'"], 60, 1).await;

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn verbs_get_the_name_alone() {
+    fn worker_commands_get_the_name_without_the_host() {
         let words = ["swarm", "send", "gpu1/a", "b/c"].map(OsString::from);
         let Command::Send(send) = Cli::from_words(&words).unwrap().command else { panic!() };
         assert_eq!((send.name.as_deref(), &send.text[..]), (Some("a"), &["b/c".to_owned()][..]));

@@ -21,7 +21,7 @@ fn definition_passes_the_checks_of_clap() {
 }
 
 #[test]
-fn words_after_the_worker_of_send_are_text() {
+fn arguments_after_the_name_of_send_are_text() {
     let meant = |words: &[&str]| -> Vec<String> {
         let args = std::iter::once(&"swarm").chain(words).map(OsString::from).collect();
         as_meant(args).into_iter().skip(1).map(|arg| arg.into_string().unwrap()).collect()
@@ -162,7 +162,7 @@ fn command_lines_of_worker_verbs_parse() {
 }
 
 #[test]
-fn a_prompt_may_begin_with_a_dash() {
+fn prompt_may_start_with_a_dash() {
     assert_eq!(spawn(&["--prompt", "- [ ] x", "--", "c"]).prompt.prompt.as_deref(), Some("- [ ] x"));
     assert_eq!(spawn(&["--prompt", "--help", "--", "c"]).prompt.prompt.as_deref(), Some("--help"));
     assert_eq!(
@@ -261,7 +261,7 @@ fn durations_are_in_seconds() {
 }
 
 #[test]
-fn sizes() {
+fn size_is_columns_x_rows() {
     assert_eq!(spawn(&["--size", "120x40", "--", "x"]).worker.size, Some((120, 40)));
 }
 

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn path_below_the_home_directory_is_tried_below_the_other_home() {
+    fn path_in_the_home_directory_is_tried_in_the_remote_home() {
         let home = Some(Path::new("/home/me"));
         let of = |dir: &str, home| {
             candidates(Path::new(dir), home).iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>()

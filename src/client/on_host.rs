@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn terminal_files_and_processes_of_the_host_are_used_there() {
+    fn commands_that_need_the_host_itself_run_there() {
         for (line, wanted, tty) in [
             ("attach gpu1/a", "swarm attach a", true),
             ("attach --read-only a", "swarm attach --read-only a", true),

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_printed_between_the_last_look_and_the_end_is_found() {
+    fn output_between_the_last_read_and_the_end_is_printed() {
         let live = "=== running ===\none\ntw";
         check(Some(1), 0, live, "one\nlong line\nlast");
         check(Some(1), 3, live, "long line\nlast");
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_is_printed_once_however_the_looks_overlap() {
+    fn lines_of_overlapping_reads_are_printed_once() {
         let mut new_lines = NewLines::default();
         assert_eq!(feed(&mut new_lines, 1, 0, "a b c", true), "a b");
         assert_eq!(feed(&mut new_lines, 1, 0, "a b cc", true), "", "the last line grew");
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_picture_only_changed_rows_are_printed() {
+    fn full_screen_output_prints_only_changed_rows() {
         let mut new_lines = NewLines::default();
         let mut window = |text: &[&str]| {
             let lines: Vec<String> = text.iter().map(|l| (*l).to_owned()).collect();
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_that_is_at_the_end_for_a_moment_repeats_nothing() {
+    fn full_screen_output_with_the_cursor_at_the_end_repeats_no_rows() {
         let mut new_lines = NewLines::default();
         let mut window = |full_screen: bool, text: &[&str]| {
             let lines: Vec<String> = text.iter().map(|l| (*l).to_owned()).collect();

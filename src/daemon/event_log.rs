@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_in_the_files_is_found() {
+    fn missing_notices_in_the_log_files_are_found() {
         use MissingReason::{Damaged, Unwritten};
         let torn = line(8)[..20].to_owned();
         let gap = r#"{"missing":"unwritten"}"#.to_owned();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_continued_and_what_the_disk_refused_is_written_later_or_reported() {
+    fn log_continues_and_unwritten_events_are_written_later_or_reported() {
         let world = world();
         let open = || EventLog::open(world.store.clone(), 100);
         let (mut log, stored) = open();
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_log_is_rotated_and_knows_that_there_was_more() {
+    fn full_log_is_rotated_and_marks_that_earlier_events_existed() {
         use std::os::unix::fs::MetadataExt;
         let world = world();
         let (mut log, _) = EventLog::open(world.store.clone(), 100);

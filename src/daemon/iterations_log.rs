@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_told_apart_by_kind_and_iteration() {
+    fn log_lines_are_distinguished_by_kind_and_iteration() {
         assert_eq!(mark("[START] iteration 5/100"), "[START] iteration 5/");
         assert_ne!(mark("[END] iteration 1 exit=0"), mark("[END] iteration 12 exit=0"));
         assert_ne!(mark("[END] iteration 1 exit=0"), mark("[FAIL] iteration 1 exit=0"));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn an_iteration_that_starts_again_after_its_end_is_no_repetition() {
+    fn start_line_after_the_end_of_the_iteration_is_not_a_repetition() {
         let mut tail = lines(&["[START] iteration 2/34"]);
         assert!(is_repeated(&tail, "[START] iteration 2/34"));
         assert!(!is_repeated(&tail, "[END] iteration 2 exit=spawn-failed duration=0s"));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_before_a_resume_or_a_start_does_not_count() {
+    fn end_line_before_a_resume_or_start_does_not_count() {
         let end = "[DONE] loop complete after 3 iterations reason=max_iterations";
         let failed = "[FAIL] loop failed after 3 iterations reason=timeout";
         for (log, stands) in [
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_on_pausing_counts() {
+    fn last_pause_or_resume_line_counts() {
         assert!(pause_stands(&lines(&[
             "[PAUSE]",
             "[RESUME]",

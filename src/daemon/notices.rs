@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_resumes_from_where_it_was() {
+    fn listener_resumes_after_its_last_notice() {
         let mut notices = stream(5000);
         notices.add("a", Status::Running, Entry::Started { run: 1 });
         let seen = notices.seq();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_another_log_is_known_as_such_and_nothing_is_skipped() {
+    fn unknown_sequence_number_is_foreign_and_skips_no_notice() {
         let mut notices = stream(5000);
         assert!(!notices.subscribe(None, None).foreign);
         assert!(!notices.subscribe(None, Some(notices.seq())).foreign, "the start is its own");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_that_never_reads_is_let_go_and_the_others_miss_nothing() {
+    fn listener_that_never_reads_is_dropped_and_others_miss_nothing() {
         let mut notices = stream(0);
         let _stuck = notices.subscribe(None, None);
         let mut reading = notices.subscribe(None, None);

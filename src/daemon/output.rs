@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_run_is_what_stands_after_the_last_header() {
+    fn last_run_is_the_text_after_the_last_header() {
         let header = |run| format!("=== run {run}, ended x, exit code 0 ===");
         let rows = [header(1), "old".into(), header(2), "new".into(), "=== its own ===".into()].to_vec();
         assert_eq!(last_section(rows), ["new", "=== its own ==="]);

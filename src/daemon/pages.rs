@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_cut_from_the_front() {
+    fn long_answers_keep_the_last_lines() {
         let rows: Vec<String> = (0..100_000).map(|n| format!("line {n}")).collect();
         let lines = cut(rows, usize::MAX);
         assert!(lines.truncated && lines.whole == Some(0));
@@ -134,7 +134,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
-        fn the_pages_together_are_all_that_was_wanted(
+        fn pages_together_contain_all_requested_lines(
             sizes in prop::collection::vec(prop_oneof![0..20usize, 100_000..900_000usize], 1..8),
             wanted in 1..9usize,
         ) {

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_long_commands_fits_an_answer_and_a_short_one_is_whole() {
+    fn long_commands_are_cut_to_fit_an_answer() {
         let short = view(&["agent".into(), "é".repeat(1000)]);
         let mut views = vec![short.clone()];
         fit(&mut views);

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_lines_are_counted_without_blank_ones() {
+    fn last_lines_are_counted_without_empty_ones() {
         let text: String = (0..30).map(|n| format!("line {n}\n\n")).collect();
         assert!(last_lines(&text).starts_with("line 18\n\nline 19\n"));
         for text in ["", "\n", "a", "a\nb", "\n\na\n"] {

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_runs_one_stumble_and_the_marker_last() {
+    fn demo_has_four_runs_one_failure_and_the_marker_last() {
         let mut todo = TASKS.to_owned();
         let mut failed_before = false;
         let mut statuses = vec![];
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn any_list_is_taken() {
+    fn demo_agent_accepts_any_task_list() {
         for todo in ["", "\n\n", "- [x] a\n", "no list"] {
             assert_eq!(turn("", todo, false).lines.last().map(String::as_str), Some(MARKER));
         }

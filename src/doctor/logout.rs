@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_session_is_safe_only_where_logind_kills_nobody() {
+    fn agents_survive_a_logout_only_if_logind_kills_no_processes() {
         let main = "etc/systemd/logind.conf";
         let on = "[Login]\nKillUserProcesses=yes\n";
         judged(&[(main, on)], SESSION, Level::Warn, "end when you log out");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn drop_ins_win_in_the_order_of_their_names_and_etc_over_run_over_usr() {
+    fn drop_ins_are_sorted_by_name_and_etc_overrides_run_and_usr() {
         let files = [
             ("etc/systemd/logind.conf", "[Login]\nKillUserProcesses=yes\n"),
             ("usr/lib/systemd/logind.conf.d/50-x.conf", "[Login]\nKillUserProcesses=yes\n"),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn below_the_users_manager_lingering_decides() {
+    fn agents_of_a_user_manager_survive_a_logout_if_the_user_lingers() {
         judged(&[], MANAGER, Level::Warn, "does not linger");
         judged(&[("var/lib/systemd/linger/ann", "")], MANAGER, Level::Ok, "lingering is enabled");
         judged(&[], "0::/system.slice/swarm.service\n", Level::Ok, "not run in a login session");

@@ -78,7 +78,7 @@ fn numbers(known: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
 }
 
 #[test]
-fn known_inputs_hold() {
+fn recorded_inputs_do_not_panic() {
     golden().iter().for_each(|line| protocol_line(line));
     for file in seeds("state/fixtures/v0").iter().chain(&seeds("state/fixtures/v1")) {
         state_file(file);
@@ -95,7 +95,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_hold(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn random_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         protocol_line(&bytes);
         control_stream(&bytes);
         screen(&bytes);
@@ -104,17 +104,17 @@ proptest! {
     }
 
     #[test]
-    fn changed_lines_hold(line in prop_oneof![mutated(golden()), numbers(golden())]) {
+    fn mutated_protocol_lines_do_not_panic(line in prop_oneof![mutated(golden()), numbers(golden())]) {
         protocol_line(&line);
     }
 
     #[test]
-    fn changed_screens_hold(text in mutated(screens())) {
+    fn mutated_screens_do_not_panic(text in mutated(screens())) {
         screen(&text);
     }
 
     #[test]
-    fn changed_files_hold(file in prop_oneof![
+    fn mutated_state_files_do_not_panic(file in prop_oneof![
         mutated(seeds("state/fixtures/v0")), numbers(seeds("state/fixtures/v0")),
         mutated(seeds("state/fixtures/v1")), numbers(seeds("state/fixtures/v1")),
     ]) {
@@ -122,14 +122,14 @@ proptest! {
     }
 
     #[test]
-    fn changed_stops_hold(stop in prop_oneof![
+    fn mutated_stop_inputs_do_not_panic(stop in prop_oneof![
         mutated(seeds("state/fixtures/stops")), numbers(seeds("state/fixtures/stops")),
     ]) {
         session_stop(&stop);
     }
 
     #[test]
-    fn a_name_is_what_a_window_a_branch_and_a_file_can_be(text in "[A-Za-z0-9_-]{0,70}|\\PC{0,10}|-[a-z]{0,3}|[a-z]{1,3}[./ :\n\\x00][a-z]{0,3}") {
+    fn worker_name_is_1_to_64_letters_digits_underscores_and_dashes(text in "[A-Za-z0-9_-]{0,70}|\\PC{0,10}|-[a-z]{0,3}|[a-z]{1,3}[./ :\n\\x00][a-z]{0,3}") {
         let legal = (1..=64).contains(&text.len())
             && !text.starts_with('-')
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn any_duration_has_words(seconds: u64) {
+    fn printed_duration_has_the_same_seconds(seconds: u64) {
         let words = duration(seconds, " ");
         let read: u128 = words.split(' ').map(|part| {
             let (number, unit) = part.split_at(part.len() - 1);
@@ -151,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn a_profile_of_any_shape_is_usable_or_refused(
+    fn random_profile_is_usable_or_refused(
         file in mutated(profiles::table().iter().map(|row| serde_json::to_vec(row).unwrap()).collect()),
         cmd in prop::collection::vec("env|-u|--|-p|a=b|claude|/x/codex|\\PC{0,4}", 0..5),
         prompt in "-?\\PC{0,8}",
@@ -172,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_wrapper_is_told_and_tells_comes_back(
+    fn launch_and_exit_records_survive_serialization(
         argv in prop::collection::vec("\\PC{0,6}|\\x00", 0..4),
         env in prop::collection::btree_map("[A-Z=]{0,4}", "\\PC{0,6}|\\x00", 0..4),
         code: Option<i32>, signal: Option<i32>, hup: bool, ended: Option<i64>,
@@ -207,12 +207,12 @@ proxy: None,
 }
 
 #[test]
-fn a_record_that_names_no_real_signal_is_read() {
+fn exit_record_with_an_invalid_signal_is_read() {
     state_file(br#"{"code":null,"signal":2147483647,"hup":false,"ended":null,"error":null}"#);
 }
 
 #[test]
-fn a_key_of_a_predecessors_worker_that_is_one_of_ours_survives() {
+fn predecessors_key_with_the_name_of_a_new_one_is_kept() {
     let file = br#"{"workers":[{"name":"w","status":"stopped","cmd":["codex"],"started":"2024-01-15T11:02:41.000307",
         "cwd":"/","pane":["team-a","ui"],"format":7}]}"#;
     state_file(file);
@@ -223,7 +223,7 @@ fn a_key_of_a_predecessors_worker_that_is_one_of_ours_survives() {
 }
 
 #[test]
-fn a_pattern_that_ends_in_a_wide_character_and_stood_there_before_is_read() {
+fn pattern_that_ends_in_a_wide_character_does_not_panic() {
     // As the fuzzer found it, and as a person may type it.
     screen(b"\x01\xc8_\xa1\0#\x87\x11\x02\0\xa1\0\0\0\0\0\xed");
     screen("\u{1}22DONE ✓\0do it\0> DONE ✓\0> DONE ✓\nmore".as_bytes());

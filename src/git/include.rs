@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn included_files_replace_nothing_and_follow_no_link() {
+    fn included_files_replace_no_file_and_follow_no_link() {
         let dir = tempfile::tempdir().unwrap();
         let at = |path: &str| dir.path().join(path);
         let from = at("repo/swarm-include/swarm/fix");

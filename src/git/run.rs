@@ -283,7 +283,7 @@ mod tests {
     use super::complaint;
 
     #[test]
-    fn complaint_has_the_lines_before_the_first_fatal() {
+    fn error_text_of_git_has_the_lines_before_the_first_fatal() {
         let cases = [
             // git-lfs is missing; git's own last line is about the pipe to it.
             (

@@ -97,7 +97,7 @@ fn git_in(dir: &Path, args: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn a_worktree_comes_and_goes() {
+async fn worktree_is_created_and_removed() {
     let repo = Fixture::new();
     // From a directory inside: the main tree counts.
     fs::create_dir(repo.repo().join("sub")).unwrap();
@@ -124,7 +124,7 @@ async fn a_worktree_comes_and_goes() {
 }
 
 #[tokio::test]
-async fn refusals_leave_nothing() {
+async fn refused_worktree_leaves_no_files_or_branches() {
     let repo = Fixture::new();
     for branch in ["a..b", "x.lock", "a~1", "-x", "@", "", "HEAD", "@{-1}", "a b", "/a", "main/x", "nul\0"] {
         let error = repo.create("w", Some(branch)).await.unwrap_err();
@@ -150,7 +150,7 @@ async fn refusals_leave_nothing() {
 }
 
 #[tokio::test]
-async fn without_a_commit_it_is_refused_in_gits_words() {
+async fn worktree_without_a_commit_is_refused_with_the_text_of_git() {
     let repo = Fixture::empty();
     let error = repo.create("w", None).await.unwrap_err();
     assert!(error.message.contains("no commit yet (fatal:"), "{error}");
@@ -159,7 +159,7 @@ async fn without_a_commit_it_is_refused_in_gits_words() {
 }
 
 #[tokio::test]
-async fn a_free_branch_is_used_again_and_stays() {
+async fn existing_branch_is_reused_and_kept() {
     let repo = Fixture::new();
     repo.git(&["branch", "topic"]);
     repo.git(&["tag", "topic", "main"]);
@@ -174,7 +174,7 @@ async fn a_free_branch_is_used_again_and_stays() {
 }
 
 #[tokio::test]
-async fn work_is_named_and_kept() {
+async fn uncommitted_work_is_named_and_kept() {
     let repo = Fixture::new();
     let wt = repo.create("w", None).await.unwrap().worktree;
     for file in 0..7 {
@@ -194,7 +194,7 @@ async fn work_is_named_and_kept() {
 }
 
 #[tokio::test]
-async fn commits_are_never_lost() {
+async fn commits_in_a_worktree_are_kept() {
     let repo = Fixture::new();
     // On the branch: the branch stays.
     let wt = repo.create("w", None).await.unwrap().worktree;
@@ -227,7 +227,7 @@ async fn a_rebase_in_progress_is_work() {
 }
 
 #[tokio::test]
-async fn a_directory_that_is_no_worktree_any_more_is_left_alone() {
+async fn directory_that_is_not_a_worktree_is_not_removed() {
     let repo = Fixture::new();
     let wt = repo.create("w", None).await.unwrap().worktree;
     fs::remove_file(wt.path.join(".git")).unwrap();
@@ -245,7 +245,7 @@ async fn a_directory_that_is_no_worktree_any_more_is_left_alone() {
 }
 
 #[tokio::test]
-async fn what_git_remembers_of_a_lost_worktree_is_not_forgotten_for_the_user() {
+async fn entry_of_a_deleted_worktree_is_not_pruned() {
     let repo = Fixture::new();
     let wt = repo.create("w", None).await.unwrap().worktree;
     fs::remove_dir_all(&wt.path).unwrap();
@@ -259,7 +259,7 @@ async fn what_git_remembers_of_a_lost_worktree_is_not_forgotten_for_the_user() {
 }
 
 #[tokio::test]
-async fn a_submodule_is_a_repository_of_its_own() {
+async fn worktree_of_a_submodule_belongs_to_the_submodule() {
     let repo = Fixture::new();
     let inner = Fixture::new();
     let url = inner.repo().display().to_string();
@@ -272,7 +272,7 @@ async fn a_submodule_is_a_repository_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_repository_flipped_to_bare_is_named_and_left_alone() {
+async fn repository_set_to_bare_is_reported_and_not_changed() {
     let repo = Fixture::new();
     let wt = repo.create("w", None).await.unwrap().worktree;
     repo.git(&["config", "core.bare", "true"]);
@@ -286,7 +286,7 @@ async fn a_repository_flipped_to_bare_is_named_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_bare_repository_has_worktrees_too() {
+async fn bare_repository_can_have_worktrees() {
     let repo = Fixture::new();
     git_in(&repo.root(), &["clone", "-q", "--bare", "repo", "store.git"]);
     let name = WorkerName::new("w").unwrap();
@@ -298,7 +298,7 @@ async fn a_bare_repository_has_worktrees_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sixteen_at_once_and_a_held_lock() {
+async fn sixteen_worktrees_at_once_wait_for_a_held_lock() {
     let repo = Arc::new(Fixture::new());
     let lock = repo.repo().join(".git/packed-refs.lock");
     let config_lock = repo.repo().join(".git/config.lock");
@@ -343,7 +343,7 @@ async fn no_hook_runs_when_a_worktree_is_made() {
 }
 
 #[tokio::test]
-async fn what_fails_half_way_is_taken_back() {
+async fn failed_checkout_is_undone() {
     let repo = Fixture::new();
     // A filter that fails makes the checkout fail.
     fs::write(repo.repo().join(".gitattributes"), "file filter=broken\n").unwrap();
@@ -403,7 +403,7 @@ async fn shot(fixture: &Fixture, number: u32) -> TreeSnapshot {
 }
 
 #[tokio::test]
-async fn a_snapshot_takes_everything_and_touches_nothing() {
+async fn snapshot_has_all_files_and_changes_nothing() {
     let fixture = Fixture::new();
     let repo = fixture.repo();
     fs::write(repo.join(".gitignore"), "ignored\n").unwrap();
@@ -432,7 +432,7 @@ async fn a_snapshot_takes_everything_and_touches_nothing() {
 }
 
 #[tokio::test]
-async fn what_an_agent_threw_away_comes_back() {
+async fn work_discarded_by_the_agent_is_restored() {
     let fixture = Fixture::new();
     let base = shot(&fixture, 0).await;
     fs::write(fixture.repo().join("file"), "two\n").unwrap();
@@ -462,7 +462,7 @@ async fn a_snapshot_before_the_first_commit_and_outside_of_a_repository() {
 }
 
 #[tokio::test]
-async fn a_held_index_and_an_identity_that_is_missing_are_no_trouble() {
+async fn snapshot_works_with_a_locked_index_and_without_an_identity() {
     let fixture = Fixture::new();
     fs::write(fixture.repo().join(".git/index.lock"), "").unwrap();
     fixture.git(&["config", "user.useConfigOnly", "true"]);
@@ -474,7 +474,7 @@ async fn a_held_index_and_an_identity_that_is_missing_are_no_trouble() {
 
 proptest! {
     #[test]
-    fn no_output_of_git_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), lines in "([RCM? ]{0,3}|worktree |branch |[a-zé\\x00\n]{0,9}){0,20}") {
+    fn random_output_of_git_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), lines in "([RCM? ]{0,3}|worktree |branch |[a-zé\\x00\n]{0,9}){0,20}") {
         for output in [&bytes[..], lines.as_bytes()] {
             changed_files(output);
             repo::listed(output);
@@ -482,7 +482,7 @@ proptest! {
     }
 
     #[test]
-    fn what_git_lists_is_read(trees in prop::collection::vec(("/[ -~é]{0,20}", prop::option::of("refs/heads/[!-~]{1,20}")), 0..6)) {
+    fn worktree_list_of_git_is_parsed(trees in prop::collection::vec(("/[ -~é]{0,20}", prop::option::of("refs/heads/[!-~]{1,20}")), 0..6)) {
         let mut output = String::new();
         for (path, branch) in &trees {
             output.push_str(&format!("worktree {path}\nHEAD 0123\n"));
@@ -494,7 +494,7 @@ proptest! {
     }
 
     #[test]
-    fn what_status_lists_is_read(files in prop::collection::vec(("[MADRC?!][MD? ]", "[ -~é\n]{1,20}"), 0..8)) {
+    fn status_output_of_git_is_parsed(files in prop::collection::vec(("[MADRC?!][MD? ]", "[ -~é\n]{1,20}"), 0..8)) {
         let mut output = vec![];
         for (state, file) in &files {
             output.extend(format!("{state} {file}\0").bytes());
@@ -508,7 +508,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_making_that_was_cut_off_is_brought_to_an_end() {
+async fn interrupted_worktree_creation_is_finished() {
     let fixture = Fixture::new();
     let worker = WorkerName::new("w").unwrap();
     let mut noted = None;
@@ -538,7 +538,7 @@ async fn a_making_that_was_cut_off_is_brought_to_an_end() {
 }
 
 #[tokio::test]
-async fn work_that_git_is_told_to_overlook_is_work() {
+async fn changes_with_skip_worktree_or_assume_unchanged_are_work() {
     for mark in ["--skip-worktree", "--assume-unchanged"] {
         let fixture = Fixture::new();
         let made = fixture.create("w", None).await.unwrap();
@@ -551,7 +551,7 @@ async fn work_that_git_is_told_to_overlook_is_work() {
 }
 
 #[tokio::test]
-async fn what_only_a_repository_in_it_holds_is_work() {
+async fn commits_that_only_a_nested_repository_has_are_work() {
     let outer = Fixture::new();
     fs::write(outer.repo().join(".gitignore"), "vendor/\n").unwrap();
     outer.git(&["add", "."]);

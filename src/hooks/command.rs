@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_fails_open_and_takes_any_path() {
+    fn hook_command_exits_0_without_the_program_and_quotes_its_path() {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("it's a $(swarm)");
         let run = |path: &str| {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ours_is_told_from_what_is_not() {
+    fn hooks_of_swarm_are_recognized_and_others_are_not() {
         let ours = [
             "swarm hook stop",
             " /usr/bin/swarm hook stop ",
@@ -131,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_line_that_is_written_is_known_again(
+        fn written_hook_command_is_recognized(
             binary in "[^\0]{1,40}",
             event in proptest::sample::select(&HookEvent::ALL[..]),
         ) {
@@ -140,7 +140,7 @@ mod tests {
         }
 
         #[test]
-        fn no_line_is_too_strange(line in "\\PC*") {
+        fn recognizing_a_random_line_does_not_panic(line in "\\PC*") {
             let _ = recognize(&line);
         }
     }

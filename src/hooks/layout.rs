@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_laid_out_text_comes_back_as_it_was() {
+    fn rendered_json_keeps_the_layout() {
         for text in [
             "{\n  \"b\": 1,\n  \"a\": [\n    2.50e3,\n    \"\\u00e9 é\"\n  ]\n}\n",
             "{\n\t\"b\": {\n\t\t\"x\": null\n\t}\n}",
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blank_text_is_an_empty_object_and_a_broken_one_an_error_with_its_place() {
+    fn empty_text_is_an_empty_object_and_broken_json_has_its_line() {
         assert_eq!(parse(" \n").unwrap().0, serde_json::json!({}));
         assert_eq!(parse("").unwrap().1, Layout::default());
         for text in ["{", "{\"a\":1,}", "// x\n{}", "{} {}"] {

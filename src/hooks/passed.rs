@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn claude_is_given_a_file_and_room_for_a_loop() {
+    fn claude_gets_a_settings_file_and_a_higher_block_cap() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("settings.json").display().to_string();
         let (argv, env) =
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_line_keeps_the_keys_and_the_command_of_the_users() {
+    fn users_status_line_keeps_its_keys_and_command() {
         let dir = tempfile::tempdir().unwrap();
         let (argv, env) = passed(&["claude"], dir.path()).unwrap();
         assert_eq!((argv.len(), env.contains_key(COMMAND_VARIABLE)), (3, false));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_cannot_read_the_file_is_given_its_text() {
+    fn agent_that_cannot_read_the_file_gets_its_text() {
         let dir = tempfile::tempdir().unwrap();
         let mut argv = ["claude", "-p", "x"].map(str::to_owned).to_vec();
         let (profile, mut env) = (find(&table(), &argv), BTreeMap::new());
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_passes_stays_and_comes_first() {
+    fn settings_that_the_user_passes_stay_and_come_first() {
         let dir = tempfile::tempdir().unwrap();
         let theirs = r#"{"env":{"A":"1"},"hooks":{"Stop":[{"hooks":[{"type":"command","command":"mine"}]}],"Other":[1]}}"#;
         std::fs::write(dir.path().join("own.json"), theirs).unwrap();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn codex_is_given_arguments_behind_its_own_word() {
+    fn codex_gets_hook_arguments_after_its_subcommand() {
         let dir = tempfile::tempdir().unwrap();
         let (argv, env) = passed(&["codex", "exec", "--json"], dir.path()).unwrap();
         assert_eq!((&*argv[1], &*argv[2], &*argv[3]), ("exec", "--dangerously-bypass-hook-trust", "-c"));

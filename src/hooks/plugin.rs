@@ -384,7 +384,7 @@ mod tests {
 
     /// The files in the repository name the program by `PATH`, in the form that install writes.
     #[test]
-    fn the_hooks_in_the_repository_are_those_that_install_writes() {
+    fn hooks_in_the_repository_match_those_of_install() {
         for (path, text) in marketplace(Path::new("swarm")).unwrap() {
             let built_in = MARKETPLACE_FILES.iter().find(|(known, _)| *known == path).unwrap().1;
             assert_eq!(text, built_in, "{path}");
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_of_the_directory_is_built_in() {
+    fn every_plugin_file_is_built_in() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/claude-plugin");
         let files = walkdir::WalkDir::new(&root).sort_by_file_name();
         let found = files.into_iter().filter_map(Result::ok).filter(|entry| entry.file_type().is_file());
@@ -407,13 +407,13 @@ mod tests {
 
     /// The skill shows the contract that a loop is fed with.
     #[test]
-    fn the_contract_of_the_skill_is_the_built_in_one() {
+    fn contract_of_the_skill_matches_the_built_in_contract() {
         let (_, text) = MARKETPLACE_FILES.iter().find(|(path, _)| path.ends_with("/PROMPT.md")).unwrap();
         assert_eq!(*text, include_str!("../../state/src/session/contract.md"));
     }
 
     #[test]
-    fn the_planning_skill_is_the_prompt_of_ralph_plan() {
+    fn planning_skill_matches_the_prompt_of_ralph_plan() {
         let (_, text) = MARKETPLACE_FILES.iter().find(|(path, _)| *path == BARE_SKILL.0).unwrap();
         assert_eq!(*text, swarm_state::template::tasks::PLAN_SKILL);
     }

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_worker_is_known_by_its_marks_and_a_check_is_none() {
+    fn worker_is_found_by_its_variables_except_in_a_check() {
         let of = |pairs: &[(&str, &str)]| {
             let pairs: Vec<(String, String)> =
                 pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_is_away_or_says_nothing_is_no_news() {
+    fn report_without_an_answering_daemon_returns_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("s");
         let news = HookNews::TurnOver;

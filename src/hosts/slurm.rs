@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn job_is_gone_only_if_slurm_says_so() {
+    fn job_is_gone_only_if_slurm_reports_it() {
         for (is_success, stdout, stderr, wanted) in [
             (true, "RUNNING\n", "", Some(true)),
             (true, "PENDING\n", "", Some(true)),

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_files_with_work_count() {
+    fn only_changed_work_files_count() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         let start = SystemTime::now() - Duration::from_secs(60);

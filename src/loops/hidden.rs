@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_copied_is_named() {
+    fn hidden_file_that_cannot_be_copied_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let fault = |name: &str| hidden_fault(&path(name)).unwrap_or_default();

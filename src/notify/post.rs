@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_signature_is_that_of_rfc_4231() {
+    fn webhook_signature_matches_rfc_4231() {
         let wanted = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
         assert_eq!(signature("Jefe", "what do ya want for nothing?"), wanted);
     }

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets_of_a_shared_directory_lie_elsewhere() {
+    fn sockets_of_a_shared_directory_are_in_a_local_one() {
         let dir = tempfile::tempdir().unwrap();
         let (local, root) = (Paths::new(dir.path().join("s")), dir.path().join("s"));
         fs::create_dir(&root).unwrap();

@@ -34,7 +34,7 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_tree_holds_children_and_what_made_itself_a_session() {
+fn process_tree_has_children_and_detached_sessions() {
     let family = family("sleep 1000 & setsid sh -c 'sleep 1001 & sleep 1002; :' & echo; wait");
     let root = family.0.id() as i32;
     wait_until("all five", || tree(root).iter().filter(|proc| proc.comm == "sleep").count() == 3);
@@ -51,7 +51,7 @@ fn a_tree_holds_children_and_what_made_itself_a_session() {
 }
 
 #[test]
-fn the_variables_of_a_process_are_whole_lines() {
+fn only_complete_variables_of_a_process_are_matched() {
     let with_two =
         "env -i SWARM_A=1 OTHER=SWARM_B=2 XSWARM_C=3 SWARM_D=a=SWARM_E \"$(command -v sleep)\" 1000";
     let family = family(&format!("echo; exec {with_two}"));
@@ -61,7 +61,7 @@ fn the_variables_of_a_process_are_whole_lines() {
 }
 
 #[test]
-fn a_pid_that_was_reused_is_not_hit() {
+fn reused_pid_gets_no_signal() {
     let family = family("echo; exec sleep 1000");
     let pid = family.0.id() as i32;
     let real = Proc { pid, ppid: 0, start_time: start_time(pid).unwrap(), comm: "sh".into() };
@@ -75,7 +75,7 @@ fn a_pid_that_was_reused_is_not_hit() {
 }
 
 #[test]
-fn who_is_asked_to_end_may_start_what_it_needs_for_that() {
+fn process_that_got_sigterm_may_start_children() {
     let dir = tempfile::tempdir().unwrap();
     let saved = dir.path().join("saved");
     for _ in 0..10 {
@@ -95,14 +95,14 @@ fn who_is_asked_to_end_may_start_what_it_needs_for_that() {
 }
 
 #[test]
-fn work_is_counted() {
+fn cpu_time_of_a_process_is_measured() {
     let family = family("echo; while :; do :; done");
     wait_until("it worked", || cpu_seconds(family.0.id() as i32) > 0.05);
     assert_eq!(cpu_seconds(-1), 0.0);
 }
 
 #[tokio::test]
-async fn the_end_of_a_process_is_waited_for() {
+async fn wait_gone_returns_when_the_process_has_ended() {
     let mut family = family("echo; exec sleep 1000");
     let pid = family.0.id() as i32;
     let early = tokio::time::timeout(Duration::from_millis(20), wait_gone(pid)).await;
@@ -116,7 +116,7 @@ async fn the_end_of_a_process_is_waited_for() {
 }
 
 #[test]
-fn a_root_that_ended_is_known_by_its_session() {
+fn process_tree_of_an_ended_root_is_found_by_its_session() {
     let stat = |pid: i32, ppid, sid| {
         let line = format!("{pid} (a) b) S {ppid} 0 {sid}{}", " 0".repeat(46));
         Stat::from_read(line.as_bytes()).unwrap()

@@ -83,7 +83,7 @@ fn counting(context: &AgentContext<'_>) -> impl FnMut(&str) -> AgentState + use<
 }
 
 #[test]
-fn an_agent_that_fixes_what_the_checks_tell_it_succeeds() {
+fn agent_that_fixes_the_failed_check_succeeds() {
     let (_place, repo) = repo();
     let prompts = RefCell::new(vec![]);
     let agent = |context: &AgentContext<'_>| {
@@ -123,7 +123,7 @@ fn an_agent_that_fixes_what_the_checks_tell_it_succeeds() {
 }
 
 #[test]
-fn a_loop_without_a_last_word_uses_up_its_iterations() {
+fn loop_whose_check_always_fails_uses_all_iterations() {
     let (_place, repo) = repo();
     let made = RefCell::new(0);
     let agent = |context: &AgentContext<'_>| {
@@ -138,7 +138,7 @@ fn a_loop_without_a_last_word_uses_up_its_iterations() {
 }
 
 #[test]
-fn the_iteration_that_passes_the_budget_is_the_last() {
+fn iteration_that_exceeds_the_budget_is_the_last() {
     let (_place, repo) = repo();
     let config = RalphConfig { max_cost: Some(0.4), ..config("false") };
     let result = RalphLoop::new(config, counting, &repo).run().unwrap();
@@ -147,7 +147,7 @@ fn the_iteration_that_passes_the_budget_is_the_last() {
 }
 
 #[test]
-fn a_budget_of_an_agent_that_tells_no_cost_does_not_run_away() {
+fn cost_limit_stops_an_agent_that_reports_no_cost() {
     let (_place, repo) = repo();
     let hands = Hands::default();
     let agent = |_: &AgentContext<'_>| |_: &str| AgentState::default();
@@ -158,7 +158,7 @@ fn a_budget_of_an_agent_that_tells_no_cost_does_not_run_away() {
 }
 
 #[test]
-fn time_ends_a_loop_after_the_iteration_that_used_it_up() {
+fn time_limit_ends_a_loop_after_the_iteration_that_exceeded_it() {
     let (_place, repo) = repo();
     let hands = Hands::default();
     let left = RefCell::new(vec![]);
@@ -178,7 +178,7 @@ fn time_ends_a_loop_after_the_iteration_that_used_it_up() {
 }
 
 #[test]
-fn work_that_is_done_when_the_time_is_up_is_done() {
+fn gates_that_hold_at_the_time_limit_complete_the_loop() {
     let (_place, repo) = repo();
     let hands = Hands::default();
     let agent = |context: &AgentContext<'_>| {
@@ -194,7 +194,7 @@ fn work_that_is_done_when_the_time_is_up_is_done() {
 }
 
 #[test]
-fn checks_that_take_all_of_the_time_before_the_first_iteration_leave_none_for_an_agent() {
+fn no_agent_starts_if_the_baseline_checks_used_all_of_the_time() {
     let (_place, repo) = repo();
     let agent = |_: &AgentContext<'_>| |_: &str| panic!("there is no time for it");
     let config = RalphConfig { max_time: Some(1), ..config("sleep 600") };
@@ -205,7 +205,7 @@ fn checks_that_take_all_of_the_time_before_the_first_iteration_leave_none_for_an
 }
 
 #[test]
-fn a_command_is_ended_when_the_time_is_up() {
+fn agent_command_is_ended_at_the_time_limit() {
     let (_place, repo) = repo();
     let config = RalphConfig { max_time: Some(1), ..config("test -e never") };
     let agent = command(["sh", "-c", "sleep 600 & echo $! > ../pid; wait"]);
@@ -216,7 +216,7 @@ fn a_command_is_ended_when_the_time_is_up() {
 }
 
 #[test]
-fn checks_that_pass_are_not_enough_without_the_promise() {
+fn passing_checks_without_the_promise_do_not_complete() {
     let (_place, repo) = repo();
     let agent = |context: &AgentContext<'_>| {
         let (mut inner, number) = (counting(context), context.iteration);
@@ -248,7 +248,7 @@ fn a_promise_without_work_does_not_count() {
 }
 
 #[test]
-fn a_command_that_echoes_its_prompt_has_promised_nothing() {
+fn promise_in_the_echoed_prompt_does_not_count() {
     let (_place, repo) = repo();
     let config = RalphConfig { max_iterations: 1, ..config("true") };
     let result = RalphLoop::new(config.clone(), command(["cat"]), &repo).run().unwrap();
@@ -261,7 +261,7 @@ fn a_command_that_echoes_its_prompt_has_promised_nothing() {
 }
 
 #[test]
-fn an_agent_that_fails_is_waited_for_longer_each_time_and_then_given_up() {
+fn failing_agent_is_retried_with_growing_waits_and_then_given_up() {
     let (_place, repo) = repo();
     let hands = Hands::default();
     let agent = |_: &AgentContext<'_>| {
@@ -278,7 +278,7 @@ fn an_agent_that_fails_is_waited_for_longer_each_time_and_then_given_up() {
 }
 
 #[test]
-fn a_worktree_holds_the_work_and_goes_only_when_nothing_is_lost() {
+fn worktree_has_the_work_and_is_removed_only_if_nothing_is_lost() {
     let (_place, repo) = repo();
     let config = RalphConfig { use_worktree: true, ..config("grep -qx 1 n") };
     let mut looped = RalphLoop::new(config, counting, &repo).named("count");
@@ -303,7 +303,7 @@ fn a_worktree_holds_the_work_and_goes_only_when_nothing_is_lost() {
 }
 
 #[test]
-fn a_spec_is_read_afresh_and_its_absence_ends_the_loop() {
+fn spec_is_read_in_each_iteration_and_ends_the_loop_if_missing() {
     let (place, repo) = repo();
     let spec = place.path().join("spec.md");
     fs::write(&spec, "the first words").unwrap();
@@ -326,7 +326,7 @@ fn a_spec_is_read_afresh_and_its_absence_ends_the_loop() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_before_anything_runs() {
+fn invalid_config_is_refused_before_anything_runs() {
     let place = tempfile::tempdir().unwrap();
     let good = config("true");
     for (bad, says) in [
@@ -349,7 +349,7 @@ fn what_cannot_be_meant_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn a_loop_leaves_its_folder_only_where_it_is_wanted_and_runs_inside_of_a_runtime() {
+fn loop_keeps_its_folder_only_on_request_and_runs_in_a_runtime() {
     let place = tempfile::tempdir().unwrap();
     let (work, kept) = (place.path().join("work"), place.path().join("kept"));
     fs::create_dir(&work).unwrap();
@@ -376,7 +376,7 @@ fn a_loop_leaves_its_folder_only_where_it_is_wanted_and_runs_inside_of_a_runtime
 }
 
 #[test]
-fn a_check_that_cannot_fail_is_not_believed() {
+fn check_that_cannot_fail_does_not_count() {
     for (work, success) in [
         ("def add(a, b): return a + b\n", true),
         ("import os\nos.write(2, b'Ran 1 test in 0.001s\\n\\nOK\\n')\nos._exit(0)\n", false),

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_placeholder_exists_as_long_as_somebody_uses_it() {
+    fn placeholder_exists_while_a_sandbox_uses_it() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["commondir", ".git"] {
             let path = dir.path().join(name);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn something_else_in_its_place_stays() {
+    fn file_that_replaced_a_placeholder_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("commondir");
         let held = hold_one(&path);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn users_that_come_and_go_at_once_always_find_it() {
+    fn concurrent_users_of_a_placeholder_always_find_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("commondir");
         std::thread::scope(|scope| {

@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_file_names_its_session_and_other_tools_files_are_left_alone() {
+    fn state_files_are_recognized_by_name_and_other_files_are_not() {
         let is = |name: &str| is_state_file(&Path::new("/p/.claude").join(name));
         assert!(is("do-it-ralph.local.md") && is("ralph-loop.9a408fc4-9d13.local.md"));
         for name in

@@ -44,7 +44,7 @@ impl Fixture {
 }
 
 #[test]
-fn no_file_is_no_setting() {
+fn missing_settings_files_give_the_defaults() {
     let dir = Fixture::new();
     let settings = Settings::load(&dir.path("none"), Some(&dir.path("no/ne")), None).unwrap();
     assert_eq!((settings.command, settings.files), (None, vec![]));
@@ -251,7 +251,7 @@ const FAULTS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_is_wrong_is_named_with_file_line_and_key() {
+fn settings_errors_name_file_line_and_key() {
     let dir = Fixture::new();
     for (text, message) in FAULTS {
         assert_eq!(dir.error(text), *message, "{text}");
@@ -390,7 +390,7 @@ fn the_defaults_of_loop_are_read() {
 }
 
 #[test]
-fn an_agents_own_wordings_come_before_those_for_all_and_what_forbids_comes_first() {
+fn outage_wordings_of_an_agent_come_first_and_forbidden_before_others() {
     let text = "[outage]\noverload = ['b']\nforbidden = ['a']\n[agents.claude.outage]\nlimit = ['own']\n";
     let settings = Fixture::new().load(text).unwrap();
     let of = |name: &str| -> Vec<String> {
@@ -430,7 +430,7 @@ fn daemon_settings_are_read() {
 }
 
 #[test]
-fn only_the_users_file_loosens_the_guard() {
+fn only_the_users_file_can_relax_the_guard() {
     let dir = Fixture::new();
     let guard = dir.load("[guard]\nallow = ['sudo .*']\noff = true").unwrap().guard;
     assert_eq!(guard, GuardSettings { allow: Some(vec!["sudo .*".into()]), off: Some(true) });
@@ -450,7 +450,7 @@ fn only_the_users_file_loosens_the_guard() {
 }
 
 #[test]
-fn parks_are_only_in_the_users_own_file() {
+fn park_at_is_accepted_only_in_the_users_file() {
     let dir = Fixture::new();
     let park_at =
         dir.load("[quota.claude]\npark_at = 90\n[quota.codex]\npark_at = 100").unwrap().quota.park_at;
@@ -536,7 +536,7 @@ fn a_url_has_https_and_no_password() {
 }
 
 #[test]
-fn the_settings_of_a_project_do_not_open_the_sandbox_or_turn_the_guard_off() {
+fn project_settings_cannot_open_the_sandbox_or_disable_the_guard() {
     let dir = Fixture::new();
     let user = dir.file("user.toml", "");
     for text in [
@@ -629,7 +629,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_text_makes_it_panic(text in "\\PC*|([a-z\\[\\]={}\"'.0-9\n]|ralph|agents|max_iterations)*") {
+    fn random_settings_do_not_panic(text in "\\PC*|([a-z\\[\\]={}\"'.0-9\n]|ralph|agents|max_iterations)*") {
         let dir = Fixture::new();
         if let Err(error) = dir.load(&text) {
             prop_assert!(error.message.contains("c.toml:"), "{}", error);

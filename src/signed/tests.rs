@@ -37,7 +37,7 @@ fn only_an_unchanged_file_of_the_same_purpose_is_accepted() {
 }
 
 #[test]
-fn the_key_is_read_again_and_shown_to_nobody() {
+fn signing_key_is_read_back_and_never_printed() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("key");

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_recorded_is_whole_over_a_rotation_and_bounded() {
+    fn recording_is_complete_across_a_rotation_and_bounded() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.raw");
         let input: Vec<u8> = (0..1_000_000u32).flat_map(u32::to_le_bytes).collect();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_refuses_does_not_stop_the_reading() {
+    fn full_disk_does_not_stop_reading_the_pane() {
         let mut input = io::Cursor::new(vec![b'x'; 1 << 20]);
         record(&mut input, Path::new("/dev/full"), 1 << 20);
         record(&mut input, Path::new("/no/such/directory/a.raw"), 1 << 20);

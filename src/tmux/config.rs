@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kills_servers_or_old_versions_is_not_in_it() {
+    fn config_has_no_option_that_crashes_tmux_or_needs_a_newer_one() {
         let new = String::from_utf8(text(&options(None), Some(Version::new(3, 6)))).unwrap();
         assert!(new.contains("remain-on-exit-format ''"));
         assert!(!new.contains("manual") && !new.contains("prefix") && !new.contains("source-file"));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_file_is_quoted_and_changes_nothing_that_is_needed() {
+    fn users_tmux_conf_is_quoted_and_comes_before_required_options() {
         let text = String::from_utf8(text(&options(Some("/h/a b/$x[1].conf")), None)).unwrap();
         let (_, after) = text.split_once("source-file -q \"/h/a b/\\044x\\134[1].conf\"\n").unwrap();
         assert_eq!(after.as_bytes(), NEEDED);

@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_go_to_those_who_asked_in_order() {
+    fn replies_are_matched_to_requests_in_order() {
         let (one, mut first) = oneshot::channel();
         let (two, mut second) = oneshot::channel();
         let mut waiting = VecDeque::from([
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_of_captures_is_probed() {
+    fn capture_method_is_probed() {
         let replies = |version: &str, shown: ControlReply| {
             captures(&[Ok(version.into()), Ok(vec![]), shown, Ok(vec![])])
         };

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sequences_go_and_text_stays() {
+    fn escape_sequences_are_removed_and_text_is_kept() {
         for (text, cleaned) in [
             (&b"a\x1b[201~b"[..], &b"ab"[..]),
             (b"\x1b[1;31mred\x1b[0m", b"red"),
@@ -154,7 +154,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_escape_is_left_and_clean_text_is_fixed(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn cleaned_input_has_no_escapes_and_plain_text_is_unchanged(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let once = clean(&bytes);
             prop_assert!(!once.contains(&0x1b) && !once.contains(&b'\r'));
             let safe: Vec<u8> = bytes.iter().copied().filter(|b| matches!(b, 9 | 10 | 0x20..=0x7e)).collect();

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_capture_is_put_together() {
+    fn capture_is_assembled() {
         let got = assemble(b"80:24:0:7:4", b"\na  \n\n b\xff\n   \n\n", 5).unwrap();
         assert_eq!(got.text, "\na\n\n b\u{fffd}");
         assert_eq!((got.size, got.history, got.history_taken, got.alternate), ((80, 24), 7, 5, false));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn text_below_the_cursor_makes_a_picture() {
+    fn text_below_the_cursor_marks_a_full_screen_program() {
         let picture = |cursor: u16, text: &str| {
             let about = format!("80:5:0:0:{cursor}");
             assemble(about.as_bytes(), text.as_bytes(), 0).unwrap().picture
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_list_is_completed_or_refused() {
+    fn short_pane_list_is_completed_from_known_panes_or_refused() {
         let long = rows::parse("%1:10:0:::80:24:@1:swarm:4:a:x __pane /d").unwrap();
         let short = |pid| rows::parse(&format!("%1:{pid}:1:3::80:24")).unwrap();
         let mut known = KnownPanes { panes: [("%1".to_owned(), long)].into(), at: Some(Instant::now()) };

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_and_notifications_are_told_apart() {
+    fn replies_and_notifications_are_distinguished() {
         let text = b"%begin 1 2 0\n%end 1 2 0\n%session-changed $0 x\n%begin 5 6 1\na\n\nb\n%end 5 6 1\n\
                      %begin 5 7 1\nno such pane\n%error 5 7 1\n%begin 5 8 1\n%end 5 8 1\n%exit\n";
         let events = Parser::default().feed(text);
@@ -149,12 +149,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        fn random_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             Parser::default().feed(&bytes);
         }
 
         #[test]
-        fn chunks_do_not_matter(bytes in lines(), cuts in prop::collection::vec(1usize..9, 1..60)) {
+        fn chunked_input_gives_the_same_events(bytes in lines(), cuts in prop::collection::vec(1usize..9, 1..60)) {
             let whole = Parser::default().feed(&bytes);
             let (mut parser, mut events, mut rest) = (Parser::default(), Vec::new(), &bytes[..]);
             for cut in cuts {
@@ -167,7 +167,7 @@ mod tests {
         }
 
         #[test]
-        fn any_body_comes_back(body in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn reply_body_is_parsed_unchanged(body in prop::collection::vec(any::<u8>(), 0..200)) {
             let mut text = b"%begin 7 8 1\n".to_vec();
             text.extend_from_slice(&body);
             text.extend_from_slice(b"\n%end 7 8 1\n");

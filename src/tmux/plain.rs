@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_harmless_variables_reach_the_server() {
+    fn only_listed_variables_reach_the_tmux_server() {
         for name in ["PATH", "HOME", "LC_ALL", "LC_CTYPE", "TMUX_TMPDIR"] {
             assert!(is_kept(OsStr::new(name)), "{name}");
         }

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_socket_is_absent_only_when_nobody_can_listen() {
+    async fn socket_is_absent_only_without_a_listener() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
         assert_eq!(probe(&path).await, ServerProbe::Absent);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_becomes_tmuxs_own_path() {
+    fn socket_name_becomes_the_path_that_tmux_uses() {
         let path = absolute(&Socket::Name("x".into()));
         assert!(
             path.is_absolute() && path.ends_with(format!("tmux-{}/x", nix::unistd::getuid())),

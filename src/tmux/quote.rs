@@ -70,12 +70,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_word_comes_back(bytes in prop::collection::vec(1u8.., 0..200)) {
+        fn quoted_word_is_unquoted_to_the_same_bytes(bytes in prop::collection::vec(1u8.., 0..200)) {
             prop_assert_eq!(unquote(&word(&bytes)), Some(bytes));
         }
 
         #[test]
-        fn a_line_is_one_line(words in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 1..5)) {
+        fn quoted_line_has_one_newline_at_its_end(words in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 1..5)) {
             let line = line(&words);
             prop_assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
             prop_assert_eq!(line.last(), Some(&b'\n'));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_arguments_stay() {
+    fn plain_arguments_are_not_changed() {
         for text in ["", "a;b", "-x", "#{pane_id}", "a b"] {
             assert_eq!(argument(OsStr::new(text)), text);
         }

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_are_read() {
+    fn long_and_short_pane_rows_are_parsed() {
         let long = "%7:4242:1::9:200:50:@3:swarm:5:agent:\"/x y/swarm\" __pane /a:b";
         let listed = parse(long).unwrap();
         let row = PaneRow {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glance_is_read() {
+    fn glance_rows_are_parsed() {
         let text = b"%7:1700000000:200:50:9\n%12:1700000001:80:24:9\n\n%x:1:1:1:0\n%1:2:0\n\xff";
         let glance = |pane, activity, size| Glance { pane, activity, size, history: 9 };
         let expected = [glance(7, 1_700_000_000, (200, 50)), glance(12, 1_700_000_001, (80, 24))];
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_read() {
+    fn client_rows_are_parsed() {
         let client = AttachedClient {
             pid: 42,
             created: 100,
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_is_by_session_mark_or_command() {
+    fn swarms_panes_are_found_by_session_mark_or_command() {
         let listed = |line| parse(line).unwrap();
         assert!(is_ours(&listed("%1:2:0:::80:24:@1:swarm:::sh"), "swarm"));
         assert!(is_ours(&listed("%1:2:0:::80:24:@1:other:1:a:sh"), "swarm"));
@@ -181,7 +181,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_line_panics(line in "[%0-9:a@]{0,60}", any in any::<String>()) {
+        fn random_pane_rows_do_not_panic(line in "[%0-9:a@]{0,60}", any in any::<String>()) {
             let _ = (parse(&line), parse(&any), glances(line.as_bytes()), glances(any.as_bytes()));
         }
     }

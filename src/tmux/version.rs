@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_is_read() {
+    fn tmux_versions_are_parsed() {
         for (text, version) in [
             ("tmux 3.3a\n", Some(Version::new(3, 3))),
             ("3.6b", Some(Version::new(3, 6))),

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_pane_is_captured_once_and_then_once_in_five_minutes() {
+    fn unchanged_pane_is_captured_once_and_then_every_five_minutes() {
         let mut filter = ChangeFilter::default();
         let is_dirty = |now: &i64| said(&mut filter, &[pane(50)], *now) == DIRTY;
         let hits: Vec<i64> = (100..1000).step_by(2).filter(is_dirty).collect();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn output_in_the_second_of_the_list_is_caught_by_the_next() {
+    fn output_in_the_same_second_as_a_list_is_captured_later() {
         let mut filter = ChangeFilter::default();
         assert_eq!(said(&mut filter, &[pane(100)], 100), DIRTY);
         // The time stands still, but the pane may have printed after the list, in second 100.
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn size_absence_and_a_failed_capture_are_told() {
+    fn resized_closed_and_uncaptured_panes_are_reported() {
         let mut filter = ChangeFilter::default();
         filter.take(&[pane(1)], 100);
         assert_eq!(said(&mut filter, &[pane(1)], 102), QUIET);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pane_in_two_sessions_is_one_and_others_are_forgotten() {
+    fn pane_in_two_sessions_counts_once_and_closed_panes_are_forgotten() {
         let mut filter = ChangeFilter::default();
         let other = Glance { pane: 2, ..pane(1) };
         filter.take(&[pane(1), other, pane(1)], 100);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_steps_back_costs_a_capture_and_misses_nothing() {
+    fn clock_set_back_causes_another_capture() {
         let mut filter = ChangeFilter::default();
         filter.take(&[pane(1000)], 1002);
         assert_eq!(said(&mut filter, &[pane(1000)], 1004), QUIET);
@@ -204,7 +204,7 @@ mod tests {
         /// A writer that prints at random moments (milliseconds) against a watcher with random ticks: after
         /// the last output, two more ticks have captured all of it.
         #[test]
-        fn nothing_is_missed(
+        fn all_output_is_captured_within_two_ticks(
             mut writes in prop::collection::vec(0i64..20_000, 0..40),
             steps in prop::collection::vec((1i64..3_000, 0i64..400), 10..40),
         ) {

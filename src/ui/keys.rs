@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_become_keys() {
+    fn input_bytes_are_decoded_to_keys() {
         let paste = "\x1b[200~a\nb\x1b[201~";
         for (bytes, keys) in [
             ("jK?", vec![UiKey::Char('j'), UiKey::Char('K'), UiKey::Char('?')]),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_esc_alone_is_a_key_and_invalid_bytes_are_dropped() {
+    fn single_escape_byte_is_a_key_and_invalid_bytes_are_dropped() {
         let mut reader = KeyReader::default();
         assert_eq!(reader.read(b"\x1b"), []);
         assert!(reader.is_waiting());

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn sparks_are_relative_to_the_highest_value() {
+    fn sparkline_is_relative_to_the_highest_value() {
         assert_eq!(spark(&[0.0, 1.0, 2.0, 4.0]), "▁▃▅█");
         assert_eq!(spark(&[0.0, 0.0]), "▁▁");
         assert_eq!(spark(&[7.0; 30]).chars().count(), 20);

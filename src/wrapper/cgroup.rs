@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delegated_cgroup_of_its_own_is_divided() {
+    fn delegated_cgroup_is_divided() {
         let pid = std::process::id();
         let tree = FakeTree::new(&[
             ("cgroup.controllers", "cpuset cpu io memory pids"),
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn kills_are_counted_where_the_cap_was_reached() {
+    fn oom_kills_are_counted_only_if_the_cap_was_reached() {
         let v2 =
             |oom, kills| format!("low 0\nhigh 0\nmax 9\noom {oom}\noom_kill {kills}\noom_group_kill 0\n");
         let v1 = |kills| format!("oom_kill_disable 0\nunder_oom 0\noom_kill {kills}\n");

@@ -8,7 +8,7 @@ use swarm_state::caps::Caps;
 use super::*;
 
 #[test]
-fn a_launch_is_private_and_read_once() {
+fn launch_file_is_private_and_removed_after_reading() {
     let dir = tempfile::tempdir().unwrap();
     let spec = LaunchSpec {
         argv: vec!["a".into(), "s3cr3t".into()],
@@ -55,7 +55,7 @@ fn a_withdrawn_launch_starts_nothing() {
 }
 
 #[test]
-fn a_record_takes_no_more_room_than_was_reserved() {
+fn exit_record_fits_the_reserved_space() {
     let dir = tempfile::tempdir().unwrap();
     let record = ExitRecord { code: Some(3), ended: Some(1), ..ExitRecord::default() };
     files::reserve(dir.path());
@@ -71,7 +71,7 @@ fn a_record_takes_no_more_room_than_was_reserved() {
 }
 
 #[test]
-fn a_broken_record_is_none() {
+fn broken_exit_record_is_ignored() {
     let dir = tempfile::tempdir().unwrap();
     for text in ["", "{", "[]", "\"x\"", "{\"code\":\"x\"}"] {
         std::fs::write(dir.path().join("exit.json"), text).unwrap();
@@ -82,7 +82,7 @@ fn a_broken_record_is_none() {
 }
 
 #[test]
-fn a_status_is_what_a_shell_says() {
+fn exit_status_follows_the_shells_convention() {
     let record = |code, signal| ExitRecord { code, signal, ..ExitRecord::default() };
     assert_eq!(record(Some(3), None).status(), 3);
     assert_eq!(record(None, Some(9)).status(), 137);

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_daemon_is_reported_once_on_a_terminal_and_once_elsewhere() {
+    fn old_daemon_is_reported_once_on_a_terminal_and_once_elsewhere() {
         let daemon = |pid| DaemonHello { swarm: 1, daemon: "0.0.9".to_owned(), pid };
         let first = with_notice("", &daemon(7), false).unwrap();
         assert_eq!(with_notice(&first, &daemon(7), false), None);

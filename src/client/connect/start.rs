@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn git_and_tmux_do_not_reach_the_daemon() {
+    fn git_tmux_and_swarm_variables_are_removed_for_the_daemon() {
         for (name, scrubbed) in [
             ("GIT_DIR", true),
             ("TMUX", true),

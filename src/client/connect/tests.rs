@@ -38,7 +38,7 @@ async fn ready(answer: impl Fn(Value) -> Vec<String> + Send + 'static) -> (tempf
 }
 
 #[tokio::test]
-async fn a_call_gets_the_answer_that_belongs_to_it() {
+async fn call_receives_the_answer_with_its_id() {
     let (_dir, mut client) = ready(|request| {
         assert_eq!(request, json!({"id": 1, "method": "ls", "params": {}}));
         let ok = json!({"workers": [], "problems": ["p"]});
@@ -51,7 +51,7 @@ async fn a_call_gets_the_answer_that_belongs_to_it() {
 }
 
 #[tokio::test]
-async fn a_refusal_arrives_whole() {
+async fn error_answer_keeps_its_code_and_hint() {
     let (_dir, mut client) = ready(|request| {
         let err = json!({"code": "not_found", "message": "no worker named 'x'", "hint": "swarm ls"});
         vec![json!({"id": request["id"], "err": err}).to_string()]
@@ -63,7 +63,7 @@ async fn a_refusal_arrives_whole() {
 }
 
 #[tokio::test]
-async fn a_daemon_that_does_not_answer_is_a_time_out() {
+async fn unanswered_call_times_out() {
     let (_dir, mut client) = ready(|_| vec![]).await;
     let error = client.call::<Value>(&Call::Ls(Empty {}), Duration::from_millis(30)).await.unwrap_err();
     assert_eq!(error.code.exit_status(), 5);
@@ -71,7 +71,7 @@ async fn a_daemon_that_does_not_answer_is_a_time_out() {
 }
 
 #[tokio::test]
-async fn another_version_is_refused_with_the_cure() {
+async fn other_protocol_version_is_refused_with_a_hint() {
     let (_dir, paths) = daemon(|_| vec![hello(VERSION + 1)]).await;
     let error = connect_existing(&(&paths).into()).await.err().unwrap();
     assert_eq!(error.code.exit_status(), 4);
@@ -80,7 +80,7 @@ async fn another_version_is_refused_with_the_cure() {
 }
 
 #[tokio::test]
-async fn nobody_is_told_from_a_stranger() {
+async fn probe_distinguishes_no_daemon_from_another_program() {
     let dir = tempfile::tempdir().unwrap();
     let paths = Paths::new(dir.path().to_path_buf());
     assert!(matches!(probe(&(&paths).into()).await, Ok(DaemonProbe::Nobody)), "no socket");
@@ -109,7 +109,7 @@ async fn an_answer_over_the_limit_is_an_error() {
 }
 
 #[tokio::test]
-async fn lines_survive_any_chunking_and_a_dropped_read() {
+async fn lines_are_complete_after_any_chunking_and_a_dropped_read() {
     let (mut far, near) = tokio::io::duplex(64);
     let mut lines = LineReader::new(BufReader::with_capacity(3, near));
     far.write_all(b"one\ntw").await.unwrap();

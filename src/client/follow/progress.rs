@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_says_what_was_heard_last() {
+    fn progress_line_shows_the_latest_notice() {
         let mut progress = Progress::new(25);
         let mut after = |status, entry, seconds| {
             progress.notice(&notice(status, entry));

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn notices_of_several_workers_go_on_by_their_time() {
+    fn resume_with_several_workers_follows_the_time_of_the_notice() {
         let stored = || vec![notice(7, 1), notice(1007, 2), notice(8, 3), notice(1008, 3)];
         let after_seq = |since| after(stored(), since).iter().map(|notice| notice.seq).collect::<Vec<_>>();
         assert_eq!(after_seq(0), [7, 1007, 8, 1008]);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn log_is_read_line_by_line_and_over_a_rotation() {
+    fn log_is_read_line_by_line_across_a_rotation() {
         let root = tempfile::tempdir().unwrap();
         let dir = JobDir::own(Paths::new(root.path().to_owned()));
         let path = dir.paths.event_log();

@@ -75,7 +75,7 @@ fn read<T: DeserializeOwned>(value: &Value) -> T {
 
 /// `UPDATE_DOCS=1` writes the file again. An object of a release never loses a field.
 #[test]
-fn golden_answers_become_the_golden_objects() {
+fn golden_answers_give_the_golden_objects() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/json.jsonl");
     let lines = converted();
     if std::env::var_os("UPDATE_DOCS").is_some() {

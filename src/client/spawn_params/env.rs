@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_misleads_an_agent_is_left_out() {
+    fn git_tmux_and_swarm_variables_are_not_passed_to_the_agent() {
         let mine = own(&[
             ("PATH", "/bin"),
             ("TMUX", "x"),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn env_adds_and_takes() {
+    fn env_option_sets_or_copies_variables() {
         let env = build(own(&[("TOKEN", "s3cr3t")]), &wanted(&["A=b=c", "TOKEN", "A=2", "E="]), &mut vec![])
             .unwrap();
         assert_eq!((env.values["A"].as_str(), env.values["TOKEN"].as_str()), ("2", "s3cr3t"));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_no_text_is_left_out_and_told() {
+    fn variable_that_is_not_utf_8_is_left_out_with_a_warning() {
         let mut warnings = vec![];
         let mine = vec![(OsString::from("ODD"), OsString::from_vec(vec![0xff]))].into_iter();
         assert!(build(mine, &[], &mut warnings).unwrap().values.is_empty());

@@ -35,7 +35,7 @@ fn taken(args: &[&str], settings: &Settings) -> SpawnParams {
 }
 
 #[test]
-fn the_documents_errors_in_the_documents_order() {
+fn errors_have_the_documented_text_and_order() {
     let (dir, file) = files();
     assert_eq!(refused(&["--ralph", "--", "c"]), ("--ralph requires --prompt-file".into(), 1));
     assert_eq!(refused(&["--ralph", "-n", "3", "--", "c"]), ("--ralph requires --prompt-file".into(), 1));
@@ -52,7 +52,7 @@ fn the_documents_errors_in_the_documents_order() {
 }
 
 #[test]
-fn a_pipe_is_no_prompt_file_and_does_not_block() {
+fn prompt_file_that_is_a_pipe_is_refused_without_blocking() {
     let (dir, _) = files();
     let pipe = dir.path().join("pipe");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -61,7 +61,7 @@ fn a_pipe_is_no_prompt_file_and_does_not_block() {
 }
 
 #[test]
-fn hidden_files_are_looked_up_where_the_command_is_typed() {
+fn hidden_path_is_relative_to_the_directory_of_the_command() {
     let (dir, file) = files();
     let cwd = dir.path().display().to_string();
     let args =
@@ -81,7 +81,7 @@ fn many_iterations_are_warned_about() {
 }
 
 #[test]
-fn settings_stand_in_for_flags_and_flags_win() {
+fn settings_are_defaults_and_flags_override_them() {
     let (dir, file) = files();
     let mut settings = Settings { command: Some(vec!["claude".into(), "-p".into()]), ..Settings::default() };
     settings.ralph.prompt_file = Some(file.clone().into());
@@ -106,14 +106,14 @@ fn settings_stand_in_for_flags_and_flags_win() {
 }
 
 #[test]
-fn a_command_is_needed() {
+fn missing_command_is_a_usage_error() {
     let error = check(&["--name", "a"], &Settings::default()).0.expect_err("taken");
     assert_eq!(error.code.exit_status(), 2);
     assert!(error.message.starts_with("no command given"), "{}", error.message);
 }
 
 #[test]
-fn prompts_of_plain_workers() {
+fn prompt_options_of_a_plain_worker_are_read() {
     let (dir, file) = files();
     let none = Settings::default();
     assert_eq!(taken(&["--prompt", "- [ ] x", "--", "c"], &none).prompt, Prompt::Text("- [ ] x".into()));
@@ -130,7 +130,7 @@ fn prompts_of_plain_workers() {
 }
 
 #[test]
-fn done_patterns_are_compiled() {
+fn invalid_done_pattern_is_refused_and_a_broad_one_warns() {
     let (message, status) = refused(&["--done-pattern", "(", "--", "c"]);
     assert!(message.starts_with("invalid done pattern: "), "{message}");
     assert_eq!(status, 2);
@@ -141,7 +141,7 @@ fn done_patterns_are_compiled() {
 }
 
 #[test]
-fn paths_are_meant_from_here() {
+fn relative_paths_start_at_the_current_directory() {
     let none = Settings::default();
     let params = taken(&["--worktree", "--worktree-dir", "wt", "--tmux-socket", "./s", "--", "c"], &none);
     let here = std::env::current_dir().unwrap();
@@ -153,7 +153,7 @@ fn paths_are_meant_from_here() {
 }
 
 #[test]
-fn the_documents_spawned_line() {
+fn spawned_line_has_the_documented_text() {
     let worker = crate::client::testing::view("agent", "running", serde_json::json!({}));
     assert_eq!(spawn_line("spawned", &worker, None), "spawned agent (tmux: swarm:agent)");
     assert_eq!(
@@ -179,7 +179,7 @@ fn the_spawned_line_names_the_options_that_swarm_added() {
 }
 
 #[test]
-fn caps_are_of_the_command_line_or_else_of_the_settings() {
+fn caps_of_the_command_line_override_the_settings() {
     let limits = Caps { memory: Some(1 << 30), cpu_percent: None, pids: Some(500), pressure: Some(20) };
     let settings = Settings { limits, ..Settings::default() };
     let caps = |args: &[&str]| taken(&[args, &["--", "c"]].concat(), &settings).caps;
@@ -210,7 +210,7 @@ fn a_restart_policy_is_for_plain_workers() {
 }
 
 #[test]
-fn jobs_make_a_coordinator_with_the_loop_of_a_story() {
+fn jobs_option_starts_a_coordinator_with_the_loop_of_a_story() {
     let dir = tempfile::tempdir().unwrap();
     let ralph = dir.path().join("ralph");
     std::fs::create_dir(&ralph).unwrap();

@@ -341,7 +341,7 @@ mod tests {
     use crate::client::testing::view;
 
     #[test]
-    fn how_it_ended_is_said_with_the_next_step() {
+    fn end_message_has_the_reason_and_the_next_step() {
         let mut worker = view("a", "done", json!({}));
         worker.reason = Some("exit\x1b 0".into());
         let (line, hint) = end_message("a", Some(&worker));
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_by_tmux_is_worded() {
+    fn error_of_tmux_is_translated() {
         assert_eq!(refused(ExitStatus::from_raw(0), "", "a"), None);
         let printed = "open terminal failed: missing or unsuitable terminal: foo\n";
         let error = refused(ExitStatus::from_raw(256), printed, "a").unwrap();

@@ -249,14 +249,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_known() {
+    fn missing_events_are_detected() {
         assert!(is_missed(&snapshot(true, false), Some(5)) && is_missed(&snapshot(false, true), Some(5)));
         assert!(!is_missed(&snapshot(false, false), Some(5)));
         assert!(!is_missed(&snapshot(true, true), Some(0)) && !is_missed(&snapshot(false, true), None));
     }
 
     #[test]
-    fn the_state_is_one_line_of_the_wanted_workers() {
+    fn snapshot_is_one_line_with_the_selected_workers() {
         let only = BTreeSet::from(["b"]);
         let lines = state(snapshot(true, false), true, &only, PageFormat::Json).unwrap();
         assert_eq!(lines.len(), 1);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_for_people_has_the_time_the_worker_and_the_words() {
+    fn text_line_has_the_time_the_worker_and_the_message() {
         let notice: Notice = serde_json::from_value(json!({
             "seq": 1, "worker": "a", "at": "2026-01-15T10:35:00.123456+01:00", "status": "running",
             "kind": "warning", "message": "x\u{1b}[2Jy"
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sequence_of_each_terminal() {
+    fn notification_sequence_of_each_terminal() {
         let line = include_str!("../../../tests/golden/notifications.jsonl").lines().next().unwrap();
         let message: Notification = serde_json::from_str(line).unwrap();
         for (inside_tmux, is_rxvt, sequence) in [

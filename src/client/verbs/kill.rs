@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_forced_is_named() {
+    fn processes_ended_by_force_are_named() {
         assert_eq!(result_lines("a", &Killed::default()), ["killed a"]);
         let killed = Killed { forced: vec!["7 node".into(), "8 sh".into()], ..Killed::default() };
         assert_eq!(result_lines("a", &killed), ["killed a (by force: 7 node, 8 sh)"]);

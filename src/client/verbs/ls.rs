@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_add_up() {
+    fn ls_filters_are_combined() {
         let mut worker = view("a", "running", json!({}));
         worker.tags = vec!["x".into(), "y".into()];
         assert!(wanted(&worker, &args(WhichStatus::Live, &["x", "y"])));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_waiting_worker_waits_for_a_login() {
+    fn only_a_waiting_worker_counts_as_waiting_for_a_login() {
         for (status, outage, want) in [
             ("waiting", Some(OutageKind::Login), true),
             ("waiting", None, false),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_what_matters() {
+    fn table_row_has_status_iteration_age_cost_and_command() {
         let mut worker =
             view("a", "running", json!({"ralph": true, "ralph_iteration": 3, "max_iterations": 9}));
         worker.cmd = vec!["sh".into(), "-c".into(), "echo 'hi'".into()];

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loops_of_an_account_in_words() {
+    fn loops_of_an_account_are_described() {
         let text = |parked: &[&str], until: bool, lifted: bool| {
             let mut account = account("x", parked, vec![]);
             account.parked_until = until.then(|| "t".to_owned());

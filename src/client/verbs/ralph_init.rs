@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_marker_is_ignored_once() {
+    fn gitignore_gets_the_marker_file_once() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join(".gitignore");
         assert_eq!(ignored(&file).unwrap().as_deref(), Some(".ralph-active\n"));

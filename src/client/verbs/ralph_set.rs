@@ -91,7 +91,7 @@ mod tests {
     use crate::client::testing::ralph_view;
 
     #[test]
-    fn a_limit_below_the_count_is_told() {
+    fn max_iterations_below_the_count_reports_the_last_iteration() {
         let mut view = ralph_view();
         assert_eq!(last_iteration("max_iterations", &view), None);
         view.max_iterations = 2;

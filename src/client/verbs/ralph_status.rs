@@ -81,7 +81,7 @@ mod tests {
     use crate::client::testing::ralph_view;
 
     #[test]
-    fn the_page_is_the_documents() {
+    fn status_page_has_the_documented_text() {
         let page_of = |view: &RalphView| page(view).join("\n");
         let full = "Ralph Loop: agent\nStatus: running\nIteration: 7/100\nStarted: 2024-01-15 10:30:00\n\
             Current iteration started: 2024-01-15 12:45:00\nConsecutive failures: 0\nTotal failures: 2\n\
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_step_is_named_where_there_is_one() {
+    fn lost_loop_shows_the_next_step() {
         let mut view = ralph_view();
         assert_eq!(next_step(&view), None);
         view.worker_status = Status::Lost;

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_taken_as_it_was_typed() {
+    fn text_is_sent_as_it_was_typed() {
         let a = Some("a".to_owned());
         assert_eq!(words(&["a", "run", "it  again"]), (a.clone(), "run it  again".into()));
         assert_eq!(words(&["a", "- [ ] task"]), (a.clone(), "- [ ] task".into()));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_one_short_line() {
+    fn text_sent_as_keys_is_one_short_line() {
         assert!(refuse_as_keys("/compact keep the plan").is_ok() && refuse_as_keys("").is_ok());
         for wrong in ["/compact\nnow", "a\r", &"x".repeat(1001)] {
             assert!(refuse_as_keys(wrong).is_err(), "{wrong}");
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_end_goes() {
+    fn one_trailing_newline_is_removed() {
         assert_eq!(text_of("f", Ok(b"a\n\n".to_vec())).unwrap(), "a\n");
         assert_eq!(text_of("f", Ok(b"a\r\n".to_vec())).unwrap(), "a");
         assert!(text_of("f", Ok(vec![0xff])).unwrap_err().message.contains("not valid UTF-8"));

@@ -185,7 +185,7 @@ mod tests {
     use crate::client::testing::view;
 
     #[test]
-    fn the_page_says_what_there_is_and_nothing_else() {
+    fn status_page_omits_absent_values() {
         let out = Out::plain();
         let text = page(&view("a", "running", json!({})), out).join("\n");
         assert!(
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_counts_each_group() {
+    fn summary_line_counts_each_group() {
         assert_eq!(counts_line(&[]), "no workers");
         let views = |all: &[&str]| all.iter().map(|status| view("a", status, json!({}))).collect::<Vec<_>>();
         assert_eq!(counts_line(&views(&["killed"])), "no workers");

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_what_was_waited_for_or_makes_it_impossible() {
+    fn end_of_a_worker_fulfills_the_wait_or_fails_it() {
         let end = |reason: Value| notice_of(json!({"kind": "stopped", "reason": reason}), "done");
         let good = end(json!({"exited": {"code": 0}}));
         let bad = end(json!({"exited": {"code": 3}}));
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_screen_decides_only_what_is_asked_of_it() {
+    fn screen_state_fulfills_only_the_requested_condition() {
         let idle = notice_of(json!({"kind": "idle", "run": 1}), "running");
         let ready = notice_of(json!({"kind": "ready", "run": 1}), "running");
         let waits = notice_of(json!({"kind": "waiting", "run": 1, "reason": "trust"}), "waiting");
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paused_loop_is_waited_for_and_a_lost_worker_is_not() {
+    fn wait_continues_for_a_paused_loop_and_fails_for_a_lost_worker() {
         let paused = view("a", "paused", json!({"ralph": true, "status": "paused"}));
         assert_eq!(outcome_of_view(&paused, WaitFor::Exit), None);
         assert_eq!(
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_worker_of_the_name_is_not_the_one_that_is_waited_for() {
+    fn wait_ignores_a_new_worker_of_the_same_name() {
         let snapshot =
             |workers| Snapshot { seq: 9, gap: false, workers, foreign: false, replayed: 0, missing: vec![] };
         let first = snapshot(vec![view("a", "running", json!({}))]);

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_end_of_the_agent_itself_is_out_of_memory() {
+    fn only_an_oom_kill_of_the_agent_itself_ends_it_out_of_memory() {
         let cap = 200 << 20;
         let warning =
             |killed: &str| Some(format!("out of memory (200 MiB): the kernel killed {killed} of the run"));

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn who_speaks_first_is_the_agent_and_only_its_own_new_session_follows() {
+    fn first_reporting_session_is_the_agent_until_it_starts_a_new_one() {
         let first = HookRecord::default().with(&call("s1", HookNews::Prompt)).unwrap();
         assert_eq!(
             (first.session.as_deref(), first.transcript.as_deref()),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_stands_until_the_agent_gets_over_it() {
+    fn api_error_is_kept_until_the_agents_next_turn_ends() {
         let failed =
             HookRecord::default().with(&call("s", HookNews::ApiError { message: "529".into() })).unwrap();
         assert_eq!(failed.with(&call("s", HookNews::Working)).unwrap().error.as_deref(), Some("529"));

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_that_died_holds_nothing_and_an_unfit_answer_changes_nothing() {
+    fn request_of_a_dead_hook_expires_and_an_invalid_answer_is_ignored() {
         let (mut requests, now) = (HeldRequests::default(), Instant::now());
         requests.ask(&request("1"), HOLD, false, now);
         assert!(requests.answer(None, RequestAnswer::No, now, |_| Err(())).is_err());
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dialog_that_was_answered_lets_the_oldest_hook_go() {
+    fn answer_in_the_dialog_releases_the_oldest_hook() {
         let (mut requests, now) = (HeldRequests::default(), Instant::now());
         let second = Duration::from_secs(1);
         for id in ["1", "2"] {

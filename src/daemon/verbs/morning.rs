@@ -148,7 +148,7 @@ mod tests {
     use crate::protocol::MAX_LINE_BYTES;
 
     #[test]
-    fn the_longest_answer_fits_a_line() {
+    fn longest_overview_answer_fits_one_protocol_line() {
         let name = "n".repeat(64);
         let point = IterationPoint {
             iteration: u32::MAX,

@@ -19,7 +19,7 @@ async fn apart(repo: &Path, root: &Path) -> (PathBuf, String, String) {
 }
 
 #[tokio::test]
-async fn a_snapshot_is_checked_out_without_a_trace() {
+async fn snapshot_is_checked_out_without_changing_the_repository() {
     let fixture = Fixture::new();
     fixture.git(&["tag", "v1"]);
     let hook = fixture.repo().join(".git/hooks/post-checkout");
@@ -61,7 +61,7 @@ async fn shallow_and_sha256_repositories_are_checked_out_too() {
 }
 
 #[tokio::test]
-async fn a_directory_may_take_the_place_of_a_file() {
+async fn directory_that_replaced_a_file_is_put_back_as_the_file() {
     let fixture = Fixture::new();
     let repo = fixture.repo();
     fs::remove_file(repo.join("file")).unwrap();
@@ -76,7 +76,7 @@ async fn a_directory_may_take_the_place_of_a_file() {
 }
 
 #[tokio::test]
-async fn a_package_takes_the_place_of_a_module() {
+async fn package_that_replaced_a_module_is_put_back_as_the_module() {
     let fixture = Fixture::new();
     let repo = fixture.repo();
     fs::write(repo.join("calc.py"), "old\n").unwrap();

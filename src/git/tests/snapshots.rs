@@ -45,7 +45,7 @@ fn fails(dir: &Path, args: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_conflict_in_the_middle_of_a_rebase_is_taken_and_stays() {
+async fn conflict_of_a_rebase_is_in_the_snapshot_and_stays_a_conflict() {
     let fixture = Fixture::new();
     fixture.git(&["checkout", "-q", "-b", "other"]);
     write(&fixture, "file", "theirs\n");
@@ -63,7 +63,7 @@ async fn a_conflict_in_the_middle_of_a_rebase_is_taken_and_stays() {
 }
 
 #[tokio::test]
-async fn a_detached_head_with_a_dirty_index_and_a_stash() {
+async fn snapshot_of_a_detached_head_with_a_dirty_index_and_a_stash() {
     let fixture = Fixture::new();
     write(&fixture, "file", "stashed\n");
     fixture.git(&["stash", "-q"]);
@@ -77,7 +77,7 @@ async fn a_detached_head_with_a_dirty_index_and_a_stash() {
 }
 
 #[tokio::test]
-async fn a_filter_that_fails_costs_no_work() {
+async fn failing_filter_loses_no_work() {
     for required in ["true", "false"] {
         let fixture = Fixture::new();
         fixture.git(&["config", "filter.big.clean", "exit 1"]);
@@ -104,7 +104,7 @@ async fn a_filter_that_works_is_used() {
 }
 
 #[tokio::test]
-async fn no_hook_runs_and_none_can_stop_it() {
+async fn snapshot_and_restore_run_no_hooks() {
     let fixture = Fixture::new();
     let ran = fixture.root().join("ran");
     for name in ["reference-transaction", "post-index-change", "pre-commit", "post-checkout", "pre-auto-gc"] {
@@ -123,7 +123,7 @@ async fn no_hook_runs_and_none_can_stop_it() {
 }
 
 #[tokio::test]
-async fn a_file_watcher_is_neither_believed_nor_started() {
+async fn fsmonitor_is_not_started_and_its_answers_are_ignored() {
     let fixture = Fixture::new();
     let watcher = fixture.root().join("watcher");
     fs::write(&watcher, "#!/bin/sh\ntouch \"$0.ran\"\nprintf 'token\\0'\n").unwrap();
@@ -143,7 +143,7 @@ async fn a_file_watcher_is_neither_believed_nor_started() {
 }
 
 #[tokio::test]
-async fn a_file_that_git_is_told_to_overlook_is_taken_and_one_that_is_not_there_is_not_removed() {
+async fn snapshot_has_assume_unchanged_files_and_keeps_sparse_ones() {
     let fixture = Fixture::new();
     for file in ["assumed", "skipped", "sparse"] {
         write(&fixture, file, "one\n");
@@ -161,7 +161,7 @@ async fn a_file_that_git_is_told_to_overlook_is_taken_and_one_that_is_not_there_
 }
 
 #[tokio::test]
-async fn a_repository_inside_is_no_trouble_with_or_without_a_commit() {
+async fn nested_repository_without_a_commit_does_not_break_the_snapshot() {
     let fixture = Fixture::new();
     for sub in ["empty", "nested"] {
         fs::create_dir(fixture.repo().join(sub)).unwrap();
@@ -176,7 +176,7 @@ async fn a_repository_inside_is_no_trouble_with_or_without_a_commit() {
 }
 
 #[tokio::test]
-async fn a_dirty_submodule_is_left_as_it_is() {
+async fn dirty_submodule_is_not_changed() {
     let (inner, fixture) = (Fixture::new(), Fixture::new());
     let url = inner.repo().display().to_string();
     fixture.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &url, "sub"]);
@@ -189,7 +189,7 @@ async fn a_dirty_submodule_is_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn line_ends_that_git_would_refuse_are_taken() {
+async fn line_ends_refused_by_safecrlf_are_in_the_snapshot() {
     let fixture = Fixture::new();
     fixture.git(&["config", "core.autocrlf", "input"]);
     fixture.git(&["config", "core.safecrlf", "true"]);
@@ -201,7 +201,7 @@ async fn line_ends_that_git_would_refuse_are_taken() {
 }
 
 #[tokio::test]
-async fn an_ignored_directory_is_not_walked_and_not_kept() {
+async fn ignored_directory_is_not_in_the_snapshot() {
     let fixture = Fixture::new();
     write(&fixture, ".gitignore", "target/\n");
     for n in 0..2000 {
@@ -212,7 +212,7 @@ async fn an_ignored_directory_is_not_walked_and_not_kept() {
 }
 
 #[tokio::test]
-async fn a_split_index_stays_the_users() {
+async fn snapshot_works_with_a_split_index() {
     let fixture = Fixture::new();
     fixture.git(&["config", "core.splitIndex", "true"]);
     fixture.git(&["update-index", "--split-index"]);
@@ -222,7 +222,7 @@ async fn a_split_index_stays_the_users() {
 }
 
 #[tokio::test]
-async fn a_change_in_the_moment_of_the_index_is_seen() {
+async fn change_with_the_same_time_as_the_index_is_in_the_snapshot() {
     // The same size, and times that a coarse clock cannot tell apart.
     for n in 1..=4 {
         let fixture = Fixture::new();
@@ -239,7 +239,7 @@ async fn a_change_in_the_moment_of_the_index_is_seen() {
 }
 
 #[tokio::test]
-async fn a_commit_that_only_a_snapshot_holds_is_kept_by_it() {
+async fn commit_that_no_branch_has_is_kept_by_the_snapshot() {
     let fixture = Fixture::new();
     let wt = fixture.create("a", None).await.unwrap().worktree;
     git_in(&wt.path, &["checkout", "-q", "--detach"]);

@@ -36,7 +36,7 @@ impl Disk {
 }
 
 #[test]
-fn what_is_kept_is_private_and_goes_when_it_is_not_needed() {
+fn backup_of_the_settings_is_private_and_removed_by_uninstall() {
     let disk = Disk::new();
     fs::write(disk.file(), "{\"secret\": 1}").unwrap();
     disk.install().unwrap();
@@ -49,7 +49,7 @@ fn what_is_kept_is_private_and_goes_when_it_is_not_needed() {
 }
 
 #[test]
-fn what_is_kept_may_be_broken() {
+fn uninstall_works_with_a_broken_backup() {
     let disk = Disk::new();
     fs::write(disk.file(), "{ \"a\": 1 }").unwrap();
     disk.install().unwrap();
@@ -62,7 +62,7 @@ fn what_is_kept_may_be_broken() {
 }
 
 #[test]
-fn a_change_under_our_hands_is_not_lost() {
+fn concurrent_change_of_the_settings_file_is_kept() {
     let disk = Disk::new();
     fs::write(disk.file(), "{}").unwrap();
     let error = change(&disk.paths, &disk.file(), |value| {
@@ -99,7 +99,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_file_comes_back_byte_for_byte(text in any_text()) {
+    fn uninstall_restores_any_settings_file_byte_for_byte(text in any_text()) {
         let disk = Disk::new();
         fs::write(disk.file(), &text).unwrap();
         prop_assert_eq!(disk.install().unwrap(), FileChange::Changed);
@@ -111,7 +111,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_taken_or_left_as_they_are(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+    fn install_and_uninstall_keep_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
         let disk = Disk::new();
         fs::write(disk.file(), &bytes).unwrap();
         if disk.install().is_ok() {

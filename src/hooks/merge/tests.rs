@@ -21,7 +21,7 @@ fn same(a: &Value, b: &Value) {
 }
 
 #[test]
-fn ours_come_behind_theirs_and_everything_else_stays_where_it_was() {
+fn swarms_hooks_follow_the_users_and_the_rest_is_unchanged() {
     let theirs = json!({
         "zeta": 1,
         "hooks": {
@@ -44,7 +44,7 @@ fn ours_come_behind_theirs_and_everything_else_stays_where_it_was() {
 }
 
 #[test]
-fn what_an_earlier_release_wrote_is_brought_up_to_date_in_its_place() {
+fn hook_of_an_earlier_release_is_updated_in_place() {
     let old = json!({"hooks": {
         "Stop": [
             {"hooks": [
@@ -68,7 +68,7 @@ fn what_an_earlier_release_wrote_is_brought_up_to_date_in_its_place() {
 }
 
 #[test]
-fn one_that_runs_for_some_cases_only_is_not_enough() {
+fn hook_with_a_matcher_does_not_count_as_installed() {
     let narrow = json!({"hooks": {"Stop": [
         {"matcher": "x", "hooks": [{"type": "command", "command": "swarm hook stop"}]},
     ]}});
@@ -81,7 +81,7 @@ fn one_that_runs_for_some_cases_only_is_not_enough() {
 }
 
 #[test]
-fn a_shape_that_no_agent_takes_is_refused() {
+fn settings_of_another_shape_are_refused() {
     for odd in [
         json!([]),
         json!(null),
@@ -102,7 +102,7 @@ fn a_shape_that_no_agent_takes_is_refused() {
 }
 
 #[test]
-fn plugins_are_named_and_enabled_and_what_the_user_disabled_stays_so() {
+fn plugins_are_enabled_except_those_the_user_disabled() {
     let theirs = json!({"enabledPlugins": {"do-it@swarm": false, "x@y": true}, "a": 1});
     let merged = with_plugins(&theirs, "/m").unwrap();
     assert_eq!(marketplace(&merged), Some("/m"));
@@ -189,14 +189,14 @@ fn lines(value: &Value) -> Vec<String> {
 
 proptest! {
     #[test]
-    fn no_value_is_too_strange(value in any_value()) {
+    fn merging_a_random_value_does_not_panic(value in any_value()) {
         let _ = with(&value).map(|merged| without_hooks(&merged));
         let _ = with_plugins(&value, "/m").map(|merged| without_plugins(&merged));
         let _ = (found(&value), has_ours(&value));
     }
 
     #[test]
-    fn installing_adds_each_event_once_and_twice_is_once(value in settings()) {
+    fn installing_twice_adds_each_event_once(value in settings()) {
         let merged = with(&value).unwrap();
         let mut events: Vec<String> = found(&merged).into_iter().map(|f| f.event).collect();
         events.sort();
@@ -205,7 +205,7 @@ proptest! {
     }
 
     #[test]
-    fn all_that_is_theirs_survives_both_ways(value in settings()) {
+    fn install_and_uninstall_keep_all_of_the_users_hooks(value in settings()) {
         let merged = with(&value).unwrap();
         prop_assert_eq!(lines(&merged), lines(&value));
         let out = without_hooks(&merged);

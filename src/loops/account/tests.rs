@@ -81,7 +81,7 @@ fn the_earlier_turns_of_a_resumed_session_do_not_count() {
 }
 
 #[test]
-fn nothing_but_an_id_is_looked_for() {
+fn only_a_valid_session_id_is_looked_up() {
     for text in ["session id: ../../../../etc/passwd-00000000000000", "session id: ", "session id", "hello"] {
         assert_eq!(announced(text), None, "{text}");
     }
@@ -89,7 +89,7 @@ fn nothing_but_an_id_is_looked_for() {
 }
 
 #[test]
-fn a_transcript_that_a_hook_named_counts_where_its_cli_keeps_them() {
+fn transcript_from_a_hook_counts_only_in_the_clis_directory() {
     let (dir, env) = codex_home();
     let line = |hour: u32, id: u32, text: &str| {
         format!(
@@ -115,7 +115,7 @@ fn a_transcript_that_a_hook_named_counts_where_its_cli_keeps_them() {
 }
 
 #[test]
-fn an_agent_that_was_ended_before_its_first_words_has_lost_no_record() {
+fn empty_transcript_of_an_agent_ended_by_a_signal_is_not_lost() {
     let dir = tempfile::tempdir().unwrap();
     let (there, gone) = (dir.path().join("s.jsonl"), dir.path().join("gone.jsonl"));
     fs::write(&there, "").unwrap();
@@ -132,7 +132,7 @@ fn an_agent_that_was_ended_before_its_first_words_has_lost_no_record() {
 }
 
 #[test]
-fn what_is_no_transcript_is_not_read_to_its_end() {
+fn file_that_is_not_a_transcript_is_not_read_to_its_end() {
     let dir = tempfile::tempdir().unwrap();
     let (pipe, sparse, good) = (dir.path().join("pipe"), dir.path().join("sparse"), dir.path().join("good"));
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();

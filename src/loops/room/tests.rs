@@ -19,7 +19,7 @@ fn room(dir: &Path) -> Room {
 }
 
 #[test]
-fn paths_of_the_tree_are_replaced_as_whole_paths() {
+fn only_complete_paths_are_replaced() {
     for (text, expected) in [
         ("cd /a/repo && make", "cd /room && make"),
         ("/a/repo/bin/x '/a/repo'", "/room/bin/x '/room'"),
@@ -32,7 +32,7 @@ fn paths_of_the_tree_are_replaced_as_whole_paths() {
 }
 
 #[test]
-fn an_environment_leads_to_what_exists_in_the_room() {
+fn variables_are_changed_to_paths_that_exist_in_the_checkout() {
     let dir = tempfile::tempdir().unwrap();
     let room = room(dir.path());
     write(&room.top.join("bin/x"), "");
@@ -90,7 +90,7 @@ async fn only_files_as_approved_are_copied() {
 }
 
 #[tokio::test]
-async fn a_room_is_removed_without_its_links_and_with_read_only_directories() {
+async fn removing_a_checkout_follows_no_links_and_removes_read_only_directories() {
     let dir = tempfile::tempdir().unwrap();
     let (dropped, removed, outside) = (room(dir.path()), room(dir.path()), dir.path().join("outside"));
     write(&outside.join("a"), "mine");
@@ -110,7 +110,7 @@ async fn a_room_is_removed_without_its_links_and_with_read_only_directories() {
 }
 
 #[test]
-fn dependency_folders_are_linked_and_workspaces_lead_into_the_room() {
+fn dependency_folders_are_linked_and_workspaces_point_into_the_checkout() {
     let dir = tempfile::tempdir().unwrap();
     let room = room(dir.path());
     let (origin, top) = (&room.origins[0], &room.top);

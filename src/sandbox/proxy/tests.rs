@@ -120,7 +120,7 @@ async fn other_hosts_are_refused_with_the_command_that_allows_them() {
 }
 
 #[tokio::test]
-async fn a_listed_name_does_not_lead_to_this_machine() {
+async fn allowed_name_that_resolves_to_this_machine_is_refused() {
     let port = echo_server().await;
     let world = World::new(&[format!("localhost:{port}")]);
     let answer = world.ask(&format!("CONNECT localhost:{port} HTTP/1.1\r\n\r\nhello")).await;

@@ -61,7 +61,7 @@ impl Transcript {
 }
 
 #[test]
-fn only_what_came_since_the_last_stop_counts() {
+fn only_text_since_the_last_stop_counts() {
     let transcript = Transcript::of(&[user("go"), calls(1), result(), says(2, "one")]);
     let first = transcript.tail(TailStart::default());
     assert_eq!((first.texts.as_slice(), first.tool_calls), (&["one".to_owned()][..], 1));
@@ -81,7 +81,7 @@ fn only_what_came_since_the_last_stop_counts() {
 }
 
 #[test]
-fn a_line_that_the_stop_before_was_told_of_may_come_late() {
+fn line_of_the_previous_stop_may_be_written_late() {
     let transcript = Transcript::of(&[user("go")]);
     let told = Some("working");
     let first = transcript.tail(TailStart { last_message: told, ..TailStart::default() });
@@ -99,7 +99,7 @@ fn a_line_that_the_stop_before_was_told_of_may_come_late() {
 }
 
 #[test]
-fn what_the_host_told_of_is_what_is_waited_for() {
+fn reading_waits_for_the_last_message_of_the_hook_input() {
     let transcript = Transcript::of(&[user("go"), user("go on"), says(1, "working")]);
     let told = TailStart { last_message: Some("all of it: done"), ..TailStart::default() };
     assert!(transcript.tail(told).is_behind);
@@ -111,7 +111,7 @@ fn what_the_host_told_of_is_what_is_waited_for() {
 }
 
 #[test]
-fn lines_from_before_the_loop_do_not_count() {
+fn lines_older_than_the_loop_do_not_count() {
     let old = says(1, "<promise>DONE</promise>").replace("T08:", "T07:");
     let transcript = Transcript::of(&[old, user("go"), says(2, "new")]);
     let began = "2026-11-28T07:30:00Z".parse().ok();
@@ -120,7 +120,7 @@ fn lines_from_before_the_loop_do_not_count() {
 }
 
 #[test]
-fn torn_lines_bad_bytes_and_sub_agents_are_no_words() {
+fn torn_lines_bad_bytes_and_sub_agents_give_no_text() {
     let child = says(7, "<promise>DONE</promise>").replace("\"isSidechain\":false", "\"isSidechain\":true");
     let transcript = Transcript::of(&[user("go"), child]);
     transcript.add_bytes(b"\xff\xfe \"assistant\"\n{\"type\":\"assistant\"\n");
@@ -140,7 +140,7 @@ fn torn_lines_bad_bytes_and_sub_agents_are_no_words() {
 }
 
 #[test]
-fn of_a_huge_one_the_end_is_read() {
+fn only_the_end_of_a_huge_transcript_is_read() {
     let transcript = Transcript::of(&[says(1, "early")]);
     let noise = format!(
         "{{\"type\":\"user\",\"message\":{{\"content\":[{{\"type\":\"tool_result\",\"content\":\"{}\"}}]}}}}",
@@ -160,7 +160,7 @@ fn of_a_huge_one_the_end_is_read() {
 }
 
 #[test]
-fn words_are_still_to_come_after_what_a_tool_gave_and_after_a_thought() {
+fn transcript_that_ends_in_a_tool_result_or_a_thought_is_incomplete() {
     let transcript = Transcript::of(&[user("go"), calls(1)]);
     assert!(!transcript.tail(TailStart::default()).is_behind);
     transcript.add(&[result()]);
@@ -175,7 +175,7 @@ fn words_are_still_to_come_after_what_a_tool_gave_and_after_a_thought() {
 }
 
 #[test]
-fn what_happens_to_the_queue_is_read_in_order() {
+fn queue_operations_are_read_in_order() {
     let queue = |operation: &str, more: &str| {
         format!(
             r#"{{"type":"queue-operation","operation":"{operation}","timestamp":"2026-11-28T08:00:00Z","sessionId":"s"{more}}}"#
@@ -216,7 +216,7 @@ fn what_happens_to_the_queue_is_read_in_order() {
 }
 
 #[test]
-fn a_codex_record_is_read_too() {
+fn codex_record_is_read() {
     let item = |payload: &str| {
         format!(r#"{{"timestamp":"2026-11-28T08:00:00Z","type":"response_item","payload":{payload}}}"#)
     };
@@ -234,7 +234,7 @@ fn a_codex_record_is_read_too() {
 
 proptest::proptest! {
     #[test]
-    fn no_transcript_panics(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..2000), at in 0u64..3000) {
+    fn random_transcript_does_not_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..2000), at in 0u64..3000) {
         let transcript = Transcript::of(&[says(1, "x")]);
         transcript.add_bytes(&bytes);
         let mark = Mark { transcript: transcript.path(), position: at, message: None };

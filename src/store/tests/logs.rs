@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_loops_log_is_lines() {
+fn iteration_log_is_read_by_lines() {
     let fixture = Fixture::new();
     let (store, worker) = (&fixture.store, name("agent"));
     assert_eq!(
@@ -26,7 +26,7 @@ fn a_loops_log_is_lines() {
 }
 
 #[test]
-fn a_workers_log_is_bounded_and_read_over_its_rotation() {
+fn worker_log_is_bounded_and_read_across_its_rotation() {
     let fixture = Fixture::new();
     let (store, worker) = (&fixture.store, name("w"));
     let line = "x".repeat(99);
@@ -53,7 +53,7 @@ fn a_workers_log_is_bounded_and_read_over_its_rotation() {
 }
 
 #[test]
-fn of_an_endless_output_the_end_is_kept() {
+fn only_the_end_of_an_endless_output_is_kept() {
     let fixture = Fixture::new();
     let (store, worker) = (&fixture.store, name("w"));
     let text = format!("{}\nthe end\n", "é".repeat(MAX_WORKER_LOG_BYTES as usize));
@@ -69,7 +69,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_tail_is_the_end_of_the_lines(
+    fn tail_returns_the_last_lines(
         lines in prop::collection::vec("[a-zé]{0,9}", 0..60), want in 0_usize..80, max in 0_u64..700,
     ) {
         let fixture = Fixture::new();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_loops_state_and_its_stamp() {
+fn write_of_the_loop_state_changes_its_stamp() {
     let fixture = Fixture::new();
     let (store, worker) = (&fixture.store, name("agent"));
     assert_eq!(store.read_ralph(&worker).unwrap(), RalphRead::Absent);
@@ -20,7 +20,7 @@ fn a_loops_state_and_its_stamp() {
 }
 
 #[test]
-fn keys_of_somebodys_own_survive_in_a_loops_state() {
+fn unknown_keys_in_a_loops_state_are_kept() {
     let fixture = Fixture::new();
     let (store, worker) = (&fixture.store, name("agent"));
     store.write_ralph(&worker, &ralph()).unwrap();
@@ -58,7 +58,7 @@ fn a_loops_state_that_does_not_parse_is_set_aside() {
 }
 
 #[test]
-fn an_editor_in_the_middle_of_its_write_is_waited_for() {
+fn half_written_state_file_is_read_again() {
     let fixture = Fixture::new();
     let worker = name("agent");
     fixture.store.write_ralph(&worker, &ralph()).unwrap();
@@ -74,7 +74,7 @@ fn an_editor_in_the_middle_of_its_write_is_waited_for() {
 }
 
 #[test]
-fn a_lock_that_somebody_keeps_is_an_error_not_a_hang() {
+fn lock_that_is_never_released_is_an_error() {
     let fixture = Fixture::new();
     let worker = name("agent");
     fixture.store.write_ralph(&worker, &ralph()).unwrap();
@@ -86,7 +86,7 @@ fn a_lock_that_somebody_keeps_is_an_error_not_a_hang() {
 }
 
 #[test]
-fn loops_are_archived_in_the_order_of_time() {
+fn archived_loops_are_numbered_by_time() {
     let fixture = Fixture::new();
     let (store, worker) = (&fixture.store, name("agent"));
     store.archive_ralph(&worker).unwrap();
@@ -108,7 +108,7 @@ fn loops_are_archived_in_the_order_of_time() {
 }
 
 #[test]
-fn an_iterations_files_are_where_they_belong() {
+fn iteration_files_are_in_the_iterations_directory() {
     let fixture = Fixture::new();
     let worker = name("agent");
     fixture.store.write_iteration_file(&worker, 5, "output.txt", b"hello").unwrap();

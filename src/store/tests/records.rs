@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn records_come_back_as_they_were() {
+fn saved_records_are_loaded_unchanged() {
     let fixture = Fixture::new();
     let records = [agent(), record("b"), record("c")];
     for record in &records {
@@ -17,7 +17,7 @@ fn records_come_back_as_they_were() {
 }
 
 #[test]
-fn nothing_is_open_to_others() {
+fn files_are_not_readable_by_other_users() {
     let fixture = Fixture::new();
     let worker = name("agent");
     fixture.store.save(&agent()).unwrap();
@@ -70,7 +70,7 @@ fn a_broken_record_is_set_aside_byte_for_byte_and_stays_reported() {
 }
 
 #[test]
-fn a_record_under_a_false_name_never_makes_two_of_one_worker() {
+fn copied_record_with_another_name_is_not_loaded() {
     let fixture = Fixture::new();
     fixture.store.save(&agent()).unwrap();
     fs::copy(fixture.paths().worker_file(&name("agent")), fixture.paths().worker_file(&name("copy")))
@@ -96,7 +96,7 @@ fn a_newer_record_is_left_alone_and_its_name_is_reserved() {
 }
 
 #[test]
-fn what_cannot_even_be_read_is_reserved_too() {
+fn name_of_an_unreadable_record_is_reserved() {
     let fixture = Fixture::new();
     fs::create_dir(fixture.paths().worker_file(&name("agent"))).unwrap();
     let (_, problems) = fixture.store.load_all();
@@ -105,7 +105,7 @@ fn what_cannot_even_be_read_is_reserved_too() {
 }
 
 #[test]
-fn strangers_in_the_directory_are_not_touched() {
+fn other_files_in_the_directory_are_not_touched() {
     let fixture = Fixture::new();
     let dir = fixture.paths().workers_dir();
     for file in ["notes.txt", "not.a.name.json", ".hidden.json", "agent.json~", "agent.json.swp"] {
@@ -116,7 +116,7 @@ fn strangers_in_the_directory_are_not_touched() {
 }
 
 #[test]
-fn the_predecessors_workers_come_in_and_its_file_is_never_touched() {
+fn predecessors_workers_are_loaded_and_its_file_is_not_changed() {
     let fixture = Fixture::new();
     let path = fixture.paths().legacy_state();
     fs::write(&path, OLD_STATE).unwrap();
@@ -138,7 +138,7 @@ fn the_predecessors_workers_come_in_and_its_file_is_never_touched() {
 }
 
 #[test]
-fn a_failed_write_leaves_the_earlier_file_and_nothing_else() {
+fn failed_write_keeps_the_previous_file() {
     let fixture = Fixture::new();
     let path = fixture.paths().workers_dir().join("x.json");
     write_atomic(&path, b"before").unwrap();
@@ -163,7 +163,7 @@ fn a_failed_write_leaves_the_earlier_file_and_nothing_else() {
 }
 
 #[test]
-fn left_overs_of_a_crash_are_swept() {
+fn temporary_files_of_a_crash_are_removed() {
     let fixture = Fixture::new();
     fixture.store.write_ralph(&name("agent"), &ralph()).unwrap();
     for iteration in [1, 9999, 10000] {
@@ -184,7 +184,7 @@ fn left_overs_of_a_crash_are_swept() {
 }
 
 #[test]
-fn there_is_one_daemon() {
+fn second_daemon_cannot_take_the_lock() {
     let fixture = Fixture::new();
     let paths = fixture.paths();
     assert_eq!(DaemonLock::holder(paths), None);
@@ -261,7 +261,7 @@ fn store_writes_nothing_for_a_daemon_that_was_replaced() {
 }
 
 #[test]
-fn asking_for_the_holder_never_keeps_a_daemon_from_starting() {
+fn reading_the_lock_holder_does_not_block_a_start() {
     let fixture = Fixture::new();
     let paths = fixture.paths().clone();
     let asking = thread::spawn(move || (0..500).filter(|_| DaemonLock::holder(&paths).is_some()).count());
@@ -272,7 +272,7 @@ fn asking_for_the_holder_never_keeps_a_daemon_from_starting() {
 }
 
 #[test]
-fn a_runs_directory_starts_empty() {
+fn run_directory_is_created_empty() {
     let fixture = Fixture::new();
     let (store, worker) = (&fixture.store, name("agent"));
     let dir = store.prepare_run_dir(&worker, Run(7)).unwrap();
@@ -286,7 +286,7 @@ fn a_runs_directory_starts_empty() {
 }
 
 #[test]
-fn the_directory_must_be_ours() {
+fn swarm_directory_must_be_a_directory_and_becomes_private() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
@@ -303,7 +303,7 @@ proptest! {
 
     /// Whatever lies there: nothing is lost, nothing becomes an empty value, nothing panics.
     #[test]
-    fn any_bytes_in_place_of_a_record(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn random_bytes_in_place_of_a_record_are_set_aside(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let fixture = Fixture::new();
         fs::write(fixture.paths().worker_file(&name("agent")), &bytes).unwrap();
         fs::write(fixture.paths().legacy_state(), &bytes).unwrap();
@@ -315,7 +315,7 @@ proptest! {
 }
 
 #[test]
-fn a_name_of_the_predecessor_that_was_ours_and_is_removed_does_not_come_back() {
+fn removed_name_of_a_predecessors_worker_does_not_reappear() {
     const LIST: &str = include_str!("../../../state/fixtures/predecessor/state.json");
     let fixture = Fixture::new();
     fs::write(fixture.paths().legacy_state(), LIST).unwrap();

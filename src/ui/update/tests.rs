@@ -67,7 +67,7 @@ fn keys_move_the_selection() {
 }
 
 #[test]
-fn a_finished_worker_is_seen_after_a_second_and_stays_until_the_selection_moves() {
+fn selected_finished_worker_counts_as_seen_after_one_second() {
     let mut model = model(100, 40);
     let is_seen = |effects: &[UiEffect]| effects.contains(&UiEffect::Seen("login".into()));
     press(&mut model, "G");
@@ -83,7 +83,7 @@ fn a_finished_worker_is_seen_after_a_second_and_stays_until_the_selection_moves(
 }
 
 #[test]
-fn a_worker_that_finishes_while_nobody_presses_a_key_is_unseen() {
+fn worker_that_finishes_without_a_key_press_is_unseen() {
     let mut model = model(100, 40);
     model.selected = Some("fix".into());
     press(&mut model, "w");
@@ -172,7 +172,7 @@ fn keys_act_on_the_host_of_a_worker() {
 }
 
 #[test]
-fn keys_that_change_nothing_run_nothing() {
+fn canceled_and_invalid_keys_run_no_command() {
     for (selected, keys) in [("fix", "Kn"), ("fix", "K\n"), ("login", "Ky"), ("login", "\n"), ("fix", ":'\n")]
     {
         let mut model = model(100, 40);
@@ -202,7 +202,7 @@ fn the_last_command_line_of_a_spawn_can_be_edited() {
 }
 
 #[test]
-fn the_question_names_all_that_a_kill_ends() {
+fn kill_question_names_all_that_it_ends() {
     let mut model = model(100, 40);
     let mut child = worker("child", "running", "11:00", Value::Null, json!({}));
     child.parent = serde_json::from_value(json!("fix")).unwrap();
@@ -237,7 +237,7 @@ fn pages_are_loaded_once_the_selection_rests() {
 }
 
 #[test]
-fn a_lost_daemon_is_reported_and_the_workers_stay() {
+fn lost_daemon_is_reported_and_the_workers_stay_listed() {
     let mut model = model(100, 40);
     send(&mut model, UiEvent::Down("the daemon does not answer".into()));
     let shown = screen(&model);

@@ -52,7 +52,7 @@ fn snapshot(seq: u64, worker: WorkerView) -> Snapshot {
 }
 
 #[test]
-fn lines_are_printed_once_and_only_ours() {
+fn lines_of_the_followed_loop_are_printed_once() {
     let mut m = machine();
     let start = notice(11, Status::Running, Entry::IterationStarted { iteration: 1, max: 9 });
     assert_eq!(m.notice(&start), [FollowAction::Print("[ralph] a: starting iteration 1/9".into())]);
@@ -68,7 +68,7 @@ fn lines_are_printed_once_and_only_ours() {
 }
 
 #[test]
-fn it_ends_with_the_loops_code() {
+fn follower_exits_with_the_code_of_the_loop() {
     let cases = [
         (Entry::LoopComplete { iterations: 2, reason: StopReason::Complete }, Some((0, None))),
         (Entry::LoopComplete { iterations: 9, reason: StopReason::MaxIterations }, Some((0, None))),
@@ -97,7 +97,7 @@ fn it_ends_with_the_loops_code() {
 }
 
 #[test]
-fn a_prompt_that_went_away_is_the_documents_error() {
+fn missing_prompt_file_gives_the_documented_error() {
     let reason = StopReason::Prompt("prompt file not found: ./P.md".into());
     let acts = machine().notice(&notice(11, Status::Failed, Entry::LoopFailed { iterations: 1, reason }));
     let Some(FollowAction::End(end)) = acts.last() else { panic!("{acts:?}") };
@@ -116,7 +116,7 @@ fn the_first_interrupt_pauses_and_waits_for_the_agent() {
 }
 
 #[test]
-fn a_loop_that_its_last_checks_complete_during_a_pause_is_complete() {
+fn loop_completed_by_its_checks_during_a_pause_exits_with_0() {
     let mut m = machine();
     m.interrupt();
     m.notice(&notice(11, Status::Running, Entry::Paused { by: PauseBy::User }));
@@ -140,7 +140,7 @@ fn a_pause_with_no_agent_ends_at_once() {
 }
 
 #[test]
-fn the_second_interrupt_leaves() {
+fn second_interrupt_detaches_with_130() {
     let mut m = machine();
     m.interrupt();
     assert_eq!(end(&m.interrupt()).map(|(code, _)| code), Some(130));
@@ -157,7 +157,7 @@ fn a_loop_that_was_resumed_is_followed_again() {
 }
 
 #[test]
-fn paused_by_another_client_it_stays() {
+fn follower_stays_when_another_client_pauses() {
     let mut m = machine();
     m.notice(&notice(11, Status::Running, Entry::Paused { by: PauseBy::User }));
     assert_eq!(end(&m.notice(&notice(12, Status::Paused, ended(1)))), None);
@@ -167,7 +167,7 @@ fn paused_by_another_client_it_stays() {
 }
 
 #[test]
-fn a_daemon_whose_clock_was_put_back_is_followed_on() {
+fn follower_continues_after_the_daemons_clock_was_set_back() {
     let mut m = machine();
     m.notice(&notice(1_000_000, Status::Running, ended(1)));
     m.snapshot(&snapshot(500, worker("running", json!({}))));
@@ -183,7 +183,7 @@ fn a_daemon_whose_clock_was_put_back_is_followed_on() {
 }
 
 #[test]
-fn after_a_gap_the_snapshot_says_how_it_ended() {
+fn snapshot_after_a_gap_gives_the_end_of_the_loop() {
     let cases = [
         (worker("running", json!({})), None),
         (worker("retrying", json!({})), None),
@@ -210,7 +210,7 @@ fn after_a_gap_the_snapshot_says_how_it_ended() {
 }
 
 #[test]
-fn what_is_repeated_does_not_end_a_loop_that_goes_on() {
+fn repeated_notices_do_not_end_a_running_loop() {
     let mut m = machine();
     m.snapshot(&snapshot(20, worker("running", json!({}))));
     assert_eq!(end(&m.notice(&notice(11, Status::Paused, Entry::Paused { by: PauseBy::Shutdown }))), None);
@@ -223,7 +223,7 @@ fn what_is_repeated_does_not_end_a_loop_that_goes_on() {
 
 /// A loop may pause before its follower has subscribed: what is then repeated from before takes no end away.
 #[test]
-fn what_is_repeated_does_not_undo_the_end_that_the_snapshot_told() {
+fn repeated_notices_keep_the_end_from_the_snapshot() {
     for by in ["no_progress", "budget_unseen", "held_out", "cannot_check", "story_stuck", "shutdown"] {
         let mut m = machine();
         m.snapshot(&snapshot(13, worker("paused", json!({"status": "paused", "paused_by": by}))));
@@ -242,7 +242,7 @@ fn what_is_repeated_does_not_undo_the_end_that_the_snapshot_told() {
 
 /// A follower that was away at the end learns from the snapshot what a notice would have told it.
 #[test]
-fn a_snapshot_tells_the_same_end_as_the_notice() {
+fn snapshot_and_notice_give_the_same_end() {
     for reason in [
         StopReason::Complete,
         StopReason::Verified,

@@ -180,12 +180,12 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn the_page_of_the_view() {
+    fn html_page_of_the_overview() {
         insta::assert_snapshot!(morning(&night()).replace(STYLE, "STYLE\n"));
     }
 
     #[test]
-    fn the_page_needs_nothing_from_elsewhere() {
+    fn page_loads_nothing_external() {
         let page = morning(&night());
         for part in ["<script", "http:", "https:", "src=", "href=", "url(", "@import", "javascript"] {
             assert!(!page.contains(part), "{part}");
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn markup_in_a_text_is_text() {
+    fn markup_in_a_text_is_escaped() {
         let page = morning(&with_texts("<script>alert('a' & \"b\")</script>"));
         assert!(!page.contains("<script"));
         assert!(page.contains("&lt;script&gt;alert(&#39;a&#39; &amp; &quot;b&quot;)&lt;/script&gt;"));

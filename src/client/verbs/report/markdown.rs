@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_a_report_is_inert() {
+    fn report_line_contains_no_active_markdown() {
         assert_eq!(
             inert("  | <img src=x> [l](javascript:a) ![i](u) @all a & b"),
             "  | &lt;img src=x> [l]\\(javascript:a) ![i]\\(u) &#64;all a &amp; b"
@@ -74,12 +74,12 @@ mod tests {
     }
 
     #[test]
-    fn the_view_is_a_table() {
+    fn overview_is_a_markdown_table() {
         insta::assert_snapshot!(morning(&night()).join("\n"));
     }
 
     #[test]
-    fn texts_lose_their_meaning() {
+    fn markdown_characters_are_escaped() {
         for (text, wanted) in [
             ("a|b", r"a\|b"),
             ("<script>", r"\<script\>"),

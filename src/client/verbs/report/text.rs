@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_view_at_80_columns() {
+    fn overview_at_80_columns() {
         let lines = at(Some(80));
         insta::assert_snapshot!(lines);
         let is_long = |line: &&str| line.width() > 80 && !line.contains("swarm ") && !line.contains("git ");
@@ -103,12 +103,12 @@ mod tests {
     }
 
     #[test]
-    fn the_view_at_120_columns() {
+    fn overview_at_120_columns() {
         insta::assert_snapshot!(at(Some(120)));
     }
 
     #[test]
-    fn the_view_in_a_pipe() {
+    fn overview_in_a_pipe() {
         insta::assert_snapshot!(at(None));
     }
 

@@ -78,7 +78,7 @@ mod tests {
     use crate::client::testing::view;
 
     #[test]
-    fn each_status_has_its_end_and_its_next_step() {
+    fn each_status_has_a_reason_and_a_next_step() {
         for (status, reason, signal, exit_code, expected) in [
             (
                 "failed",

@@ -133,14 +133,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_told_as_ranges() {
+    fn run_numbers_are_printed_as_ranges() {
         assert_eq!(in_words(&[1, 2, 3, 4, 7]), "1 to 4, 7");
         assert_eq!(in_words(&[1, 2, 9, 10]), "1, 2, 9, 10");
         assert_eq!(in_words(&[3]), "3");
     }
 
     #[test]
-    fn runs_before_the_last_spawn_are_of_another_life() {
+    fn runs_before_the_last_spawn_are_left_out() {
         let head = |n: u64| format!("=== run {n}, ended x, exit code 0 ===");
         let check = |numbers: &[u64], last, live: Option<u64>, wanted: &[u64]| {
             let log: Vec<String> = numbers.iter().flat_map(|n| [head(*n), "text".to_owned()]).collect();

@@ -44,7 +44,7 @@ fn the_worst_status_is_first() {
 }
 
 #[test]
-fn a_worker_with_nothing_to_do_is_one_line() {
+fn worker_that_needs_no_action_is_one_line() {
     let out = Out::plain();
     assert_eq!(block(&looping("a", "running", json!({})), &empty(), out), ["a: running (iteration 3/9)"]);
     let killed = Cause::stopped(StopReason::Killed);
@@ -80,7 +80,7 @@ fn a_block_has_the_cause_the_evidence_and_the_next_step() {
 }
 
 #[test]
-fn long_lines_fit_but_commands_are_whole() {
+fn long_lines_are_wrapped_and_commands_are_not() {
     let name = "n".repeat(64);
     let cause = Some(Cause::NeedsPerson { text: "long ".repeat(30), answerable: false });
     let screen = vec!["wide ".repeat(30)];
