@@ -79,7 +79,7 @@ fn a_request_is_allowed_denied_and_answered_through_the_hook() {
 }
 
 #[test]
-fn a_request_that_nobody_answers_is_left_to_the_dialog() {
+fn unanswered_request_is_left_to_the_dialog() {
     let (w, mut agent) = hook_reports::world();
     let config = w.path("home/.config/swarm/config.toml");
     std::fs::create_dir_all(config.parent().unwrap()).unwrap();

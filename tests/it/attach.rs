@@ -104,7 +104,7 @@ fn until_no_trace(world: &World) {
 }
 
 #[test]
-fn what_is_typed_after_the_end_of_an_iteration_reaches_no_other_worker() {
+fn keys_typed_after_an_iteration_reach_no_other_worker() {
     let mut world = World::new();
     // The keys hold the loop.
     world.set("SWARM_RELEASE_DELAY_MS", "500");
@@ -140,7 +140,7 @@ fn what_is_typed_after_the_end_of_an_iteration_reaches_no_other_worker() {
 }
 
 #[test]
-fn a_terminal_that_tmux_does_not_know_is_attached_as_another() {
+fn attach_works_with_a_terminal_that_tmux_does_not_know() {
     let world = World::new();
     let mut agent = world.agent("w");
     let _ = world.spawn_agent("w", &agent, &[]);
@@ -157,7 +157,7 @@ fn a_terminal_that_tmux_does_not_know_is_attached_as_another() {
 }
 
 #[test]
-fn who_leaves_is_not_asked_to_stay_and_who_is_left_is_told() {
+fn detach_prints_nothing_and_the_end_of_the_worker_is_reported() {
     let world = World::new();
     let mut agent = world.agent("w");
     let _ = world.spawn_agent("w", &agent, &[]);
@@ -177,7 +177,7 @@ fn who_leaves_is_not_asked_to_stay_and_who_is_left_is_told() {
 }
 
 #[test]
-fn twenty_who_come_and_go_leave_the_server_and_the_sizes_whole() {
+fn twenty_attaches_leave_the_tmux_server_and_sizes_unchanged() {
     let world = World::new();
     let _ = world.spawn_agent("other", &world.agent("other"), &[]);
     let _ = world.spawn_agent("w", &world.agent("w"), &[]);
@@ -238,7 +238,7 @@ fn status_line_has_the_name_the_iteration_and_the_keys_that_leave() {
 }
 
 #[test]
-fn who_waits_for_the_next_run_can_leave() {
+fn attach_that_waits_for_the_next_run_can_be_interrupted() {
     let world = World::new();
     let mut agent = world.agent("lp");
     world.spawn_loop("lp", &agent, &[]);
@@ -262,7 +262,7 @@ fn who_waits_for_the_next_run_can_leave() {
 }
 
 #[test]
-fn window_of_a_loop_that_is_starting_is_waited_for() {
+fn attach_waits_for_the_window_of_a_starting_loop() {
     let world = World::new();
     let agent = world.agent("lp");
     let command = agent.command();
@@ -282,7 +282,7 @@ fn window_of_a_loop_that_is_starting_is_waited_for() {
 }
 
 #[test]
-fn of_a_loop_that_is_paused_no_next_run_is_waited_for() {
+fn attach_to_a_paused_loop_ends_with_its_run() {
     let world = World::new();
     let mut agent = world.agent("lp");
     world.spawn_loop("lp", &agent, &[]);
@@ -297,7 +297,7 @@ fn of_a_loop_that_is_paused_no_next_run_is_waited_for() {
 }
 
 #[test]
-fn where_nothing_can_be_drawn_it_says_so() {
+fn attach_without_a_usable_terminal_is_an_error() {
     let world = World::new();
     world.swarm(&["attach", "nobody"]).code(2).warns("nobody");
     let _ = world.spawn_agent("w", &world.agent("w"), &[]);
@@ -335,7 +335,7 @@ fn all_of(terminal: &Terminal<'_>) -> Vec<String> {
 }
 
 #[test]
-fn from_inside_another_tmux_it_works_and_that_one_is_not_touched() {
+fn attach_inside_another_tmux_leaves_that_tmux_unchanged() {
     let world = World::new();
     let mut agent = world.agent("w");
     let _ = world.spawn_agent("w", &agent, &[]);

@@ -60,7 +60,7 @@ impl World {
 }
 
 #[test]
-fn when_the_loops_time_is_up_its_agent_is_ended_gently() {
+fn agent_is_ended_with_sigterm_at_the_time_limit_of_the_loop() {
     let w = World::new();
     let mut agent = w.agent("a");
     let mut follower = w.follow_loop("a", &agent, &["--max-time", "12"]);
@@ -74,7 +74,7 @@ fn when_the_loops_time_is_up_its_agent_is_ended_gently() {
 }
 
 #[test]
-fn a_check_that_runs_when_the_loops_time_is_over_is_cut_short() {
+fn running_check_is_cut_short_at_the_time_limit_of_the_loop() {
     let d = Desk::new();
     let agent = d.agent(&["touch x"]);
     // At the base there is no x.
@@ -90,7 +90,7 @@ fn a_check_that_runs_when_the_loops_time_is_over_is_cut_short() {
 }
 
 #[test]
-fn no_agent_is_started_when_the_base_line_took_all_of_the_time() {
+fn no_agent_starts_if_the_baseline_used_all_of_the_time() {
     let d = Desk::new();
     let agent = d.agent(&["touch x"]);
     let flags = ["--check", "sleep 600", "--check", "true", "--no-promise", "--max-time", "1"];
@@ -117,7 +117,7 @@ fn no_agent_is_started_when_the_base_line_took_all_of_the_time() {
 }
 
 #[test]
-fn an_iteration_without_an_agent_does_not_complete_a_loop() {
+fn iteration_without_an_agent_does_not_complete_a_loop() {
     let d = Desk::new();
     let agent = d.path("agent");
     fs::write(&agent, "#!/no/such/interpreter\n").unwrap();
@@ -135,7 +135,7 @@ fn an_iteration_without_an_agent_does_not_complete_a_loop() {
 }
 
 #[test]
-fn a_loop_that_cannot_start_at_all_is_no_loop() {
+fn loop_that_cannot_start_leaves_no_worker() {
     let d = Desk::without_git();
     let mut git = d.w.command("git");
     git.args(["init", "-q"]);
@@ -147,7 +147,7 @@ fn a_loop_that_cannot_start_at_all_is_no_loop() {
 }
 
 #[test]
-fn why_an_agent_was_not_started_is_told_by_all_who_are_asked() {
+fn reason_of_a_failed_agent_start_is_in_why_report_and_result() {
     for (flags, end, slug, reason) in [
         (["-n", "9", "--max-failures", "1"], "failed", "consecutive_failures", "1 consecutive failure"),
         (
@@ -180,7 +180,7 @@ fn why_an_agent_was_not_started_is_told_by_all_who_are_asked() {
 }
 
 #[test]
-fn an_iteration_that_is_out_of_time_ends_and_the_loop_goes_on() {
+fn iteration_timeout_ends_the_iteration_and_the_loop_continues() {
     let w = World::new();
     let mut agent = w.agent("a");
     let mut follower = w.follow_loop("a", &agent, &["--iteration-timeout", "2", "-n", "2"]);
@@ -195,7 +195,7 @@ fn an_iteration_that_is_out_of_time_ends_and_the_loop_goes_on() {
 }
 
 #[test]
-fn a_cost_limit_ends_the_loop_after_the_iteration_that_passed_it() {
+fn cost_limit_ends_the_loop_after_the_iteration_that_exceeded_it() {
     let w = World::new();
     let claude = w.cli("claude", WORKED).display().to_string();
     let cmd = [claude.as_str(), "-p", "--output-format", "json"];
@@ -209,7 +209,7 @@ fn a_cost_limit_ends_the_loop_after_the_iteration_that_passed_it() {
 }
 
 #[test]
-fn a_token_limit_ends_the_loop_after_the_iteration_that_passed_it() {
+fn token_limit_ends_the_loop_after_the_iteration_that_exceeded_it() {
     let w = World::new();
     let claude = w.cli("claude", WORKED).display().to_string();
     let mut follower = w.follow(&w.cli_loop("a", &["-n", "9", "--max-tokens", "300"], &[&claude, "-p"]));
@@ -219,7 +219,7 @@ fn a_token_limit_ends_the_loop_after_the_iteration_that_passed_it() {
 }
 
 #[test]
-fn a_cost_limit_needs_an_agent_that_tells_its_cost_or_prices() {
+fn cost_limit_requires_a_reported_cost_or_prices() {
     let w = World::new();
     let turn = r#"echo '{"type":"turn.completed","usage":{"input_tokens":600000,"cached_input_tokens":100000,"output_tokens":10000}}'"#;
     let codex = w.cli("codex", turn).display().to_string();
@@ -238,7 +238,7 @@ fn a_cost_limit_needs_an_agent_that_tells_its_cost_or_prices() {
 }
 
 #[test]
-fn a_limit_that_an_iteration_did_not_tell_about_is_a_warning() {
+fn iteration_without_a_reported_cost_or_tokens_is_a_warning() {
     let w = World::new();
     let claude = w.cli("claude", "echo done").display().to_string();
     let flags = ["-n", "1", "--max-cost", "1", "--max-tokens", "5", "--no-progress", "1"];
@@ -250,7 +250,7 @@ fn a_limit_that_an_iteration_did_not_tell_about_is_a_warning() {
 }
 
 #[test]
-fn a_loop_whose_budget_cannot_be_held_is_paused_with_the_reason_and_resumed_by_a_person() {
+fn loop_without_a_reported_cost_is_paused_until_a_person_resumes_it() {
     let priced = "[agents.generic]\ninput_price = 1\noutput_price = 1\n";
     let absurd = |cost: &str, tokens: &str| {
         format!(
@@ -297,7 +297,7 @@ fn a_loop_whose_budget_cannot_be_held_is_paused_with_the_reason_and_resumed_by_a
 }
 
 #[test]
-fn the_failures_in_a_row_that_end_a_loop_can_be_chosen() {
+fn max_failures_sets_the_consecutive_failures_that_end_a_loop() {
     let w = World::new();
     let agent = w.cli("agent", "exit 3").display().to_string();
     let mut follower = w.follow(&w.cli_loop("a", &["-n", "9", "--max-failures", "2"], &[&agent]));
@@ -309,7 +309,7 @@ fn the_failures_in_a_row_that_end_a_loop_can_be_chosen() {
 }
 
 #[test]
-fn a_paused_loop_goes_on_under_the_limits_of_ralph_set() {
+fn resumed_loop_uses_the_limits_of_ralph_set() {
     let w = World::new();
     let go = w.path("go");
     let script = format!("until [ -e '{}' ]; do sleep 0.1; done\n{WORKED}", go.display());
@@ -359,7 +359,7 @@ fn a_paused_loop_goes_on_under_the_limits_of_ralph_set() {
 }
 
 #[test]
-fn max_cost_is_refused_for_an_agent_without_a_known_cost() {
+fn ralph_set_max_cost_is_refused_for_an_agent_without_a_cost() {
     let w = World::new();
     let agent = w.cli("agent", "sleep 600").display().to_string();
     w.swarm(&w.cli_loop("a", &["-n", "9", "-d"], &[&agent])).ok();
@@ -368,7 +368,7 @@ fn max_cost_is_refused_for_an_agent_without_a_known_cost() {
 }
 
 #[test]
-fn a_loop_in_which_nothing_moves_is_paused_and_can_go_on() {
+fn loop_without_progress_is_paused_and_can_be_resumed() {
     let w = World::new();
     let repo = w.repo("repo").display().to_string();
     let agent = w.cli("agent", "exit 0").display().to_string();
@@ -393,7 +393,7 @@ fn a_loop_in_which_nothing_moves_is_paused_and_can_go_on() {
 }
 
 #[test]
-fn what_was_spent_is_kept_when_the_daemon_dies() {
+fn spent_cost_is_kept_when_the_daemon_dies() {
     let w = World::new();
     let go = w.path("go");
     let script = format!("[ $n != 2 ] || until [ -e '{}' ]; do sleep 0.1; done\n{WORKED}", go.display());
@@ -417,7 +417,7 @@ fn refused(message: &str, status: u16) -> String {
 }
 
 #[test]
-fn a_usage_limit_is_waited_for_and_uses_up_no_iteration() {
+fn usage_limit_is_waited_for_and_uses_no_iteration() {
     let w = World::new();
     let script = refused("You have hit your session limit, try again in 1s", 429);
     let claude = w.cli("claude", &script).display().to_string();
@@ -470,7 +470,7 @@ fn resume_ends_a_wait_for_an_outage_at_once() {
 }
 
 #[test]
-fn a_login_and_an_overloaded_api_are_waited_for_with_the_reason_and_use_up_no_iteration() {
+fn login_error_and_overloaded_api_are_waited_for_and_use_no_iteration() {
     let stated = |message: &str, status: u16| {
         format!(
             r#"echo '{{"type":"result","subtype":"success","is_error":true,"result":"{message}","api_error_status":{status},"usage":{{"input_tokens":0,"output_tokens":0}},"session_id":"s"}}'"#
@@ -533,7 +533,7 @@ fn a_login_and_an_overloaded_api_are_waited_for_with_the_reason_and_use_up_no_it
 }
 
 #[test]
-fn what_somebody_forbade_is_not_waited_for() {
+fn disabled_access_ends_the_loop_without_a_wait() {
     let w = World::new();
     let script = refused("Your access was disabled by your admin.", 403);
     let claude = w.cli("claude", &script).display().to_string();
@@ -545,7 +545,7 @@ fn what_somebody_forbade_is_not_waited_for() {
 }
 
 #[test]
-fn the_wordings_of_an_outage_are_settings() {
+fn wordings_of_an_outage_can_be_set() {
     let w = World::new();
     let agent =
         w.cli("agent", "[ $n != 1 ] || { echo 'sorry, out of beans'; exit 1; }").display().to_string();
@@ -562,7 +562,7 @@ fn the_wordings_of_an_outage_are_settings() {
 }
 
 #[test]
-fn the_defaults_of_loop_are_settings() {
+fn defaults_of_loop_can_be_set() {
     let w = World::new();
     let repo = w.repo("repo").display().to_string();
     let claude = w.cli("claude", &format!("echo '<promise>FIN</promise>'\n{WORKED}")).display().to_string();
@@ -587,7 +587,7 @@ fn the_defaults_of_loop_are_settings() {
 }
 
 #[test]
-fn the_progress_line_is_on_a_terminal_and_gone_at_the_end() {
+fn progress_line_is_shown_on_a_terminal_and_removed_at_the_end() {
     let w = World::new();
     let repo = w.repo("repo").display().to_string();
     let go = w.path("go");

@@ -69,7 +69,7 @@ fn is_clean(d: &Desk) {
 }
 
 #[test]
-fn an_honest_fix_completes_and_nothing_of_the_canary_is_left() {
+fn honest_fix_completes_and_no_canary_file_is_left() {
     let d = project();
     let agent = d.agent(&[&format!("{FIX}; {DONE}")]);
     let ran = d.run(&["--check", UNITTEST, "-n", "1"], &agent).ok();
@@ -111,7 +111,7 @@ fn a_check_that_passes_although_a_test_fails_does_not_count() {
 }
 
 #[test]
-fn a_canary_that_the_check_does_not_run_is_unproven_and_why_says_so() {
+fn canary_that_the_check_does_not_run_is_reported_as_unproven() {
     let d = project();
     d.commit("tests/__init__.py", "");
     let agent = d.agent(&[&format!("{FIX}; {DONE}")]);
@@ -136,7 +136,7 @@ fn scripts() -> Desk {
 }
 
 #[test]
-fn a_canary_of_the_users_works_for_any_check() {
+fn users_canary_works_for_any_check() {
     let canary = "t/b.sh=echo {token}; exit 1";
     let flags = ["--check", "sh run.sh", "--canary", canary, "-n", "1"];
     for (work, code, outcome, found) in [
@@ -159,7 +159,7 @@ fn a_canary_of_the_users_works_for_any_check() {
 }
 
 #[test]
-fn a_canary_is_never_written_out_of_the_tree() {
+fn canary_is_never_written_outside_of_the_tree() {
     let d = project();
     d.git(&["mv", "tests", "old"]);
     let outside = d.path("outside");
@@ -214,7 +214,7 @@ fn canaries_that_cannot_work_are_refused_at_the_start() {
 }
 
 #[test]
-fn a_daemon_that_dies_at_any_point_of_a_canary_leaves_nothing() {
+fn canary_is_removed_after_a_daemon_crash_at_any_point() {
     for word in ["canary_journal", "canary_written", "canary_run", "canary_removed"] {
         // At the baseline, and at the end of the iteration.
         for nth in [1, 2] {
@@ -235,7 +235,7 @@ fn a_daemon_that_dies_at_any_point_of_a_canary_leaves_nothing() {
 }
 
 #[test]
-fn a_running_canary_is_removed_when_the_worker_or_the_daemon_ends() {
+fn running_canary_is_removed_after_a_kill_or_a_daemon_stop() {
     for end in ["kill", "stop", "crash"] {
         let d = scripts();
         let (go, inside) = (d.path("go"), d.path("in"));
@@ -268,7 +268,7 @@ fn a_running_canary_is_removed_when_the_worker_or_the_daemon_ends() {
 }
 
 #[test]
-fn the_settings_of_canaries_are_part_of_the_report() {
+fn canary_and_report_options_are_in_the_report() {
     let d = scripts();
     d.commit("fixed", "");
     let agent = d.agent(&[&format!("touch x; {DONE}")]);

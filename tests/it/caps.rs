@@ -29,7 +29,7 @@ fn capped_world() -> Option<(World, Value)> {
 }
 
 #[test]
-fn a_worker_without_bound_ends_with_its_reason_and_alone() {
+fn worker_over_its_memory_limit_ends_with_that_reason_and_alone() {
     let Some((w, one)) = capped_world() else { return eprintln!("{SKIPPED}") };
     let two = sleeper(&w, "two", &[]);
     assert_eq!(
@@ -62,7 +62,7 @@ fn a_worker_without_bound_ends_with_its_reason_and_alone() {
 }
 
 #[test]
-fn an_iteration_without_bound_fails_with_its_reason() {
+fn iteration_over_its_memory_limit_fails_with_that_reason() {
     let Some((w, _)) = capped_world() else { return eprintln!("{SKIPPED}") };
     w.write("p", "go\n");
     let flags = ["--ralph", "--prompt-file", "p", "-n", "1", "--memory", "100M"];
@@ -86,7 +86,7 @@ fn an_iteration_without_bound_fails_with_its_reason() {
 }
 
 #[test]
-fn a_killed_child_is_only_a_warning() {
+fn oom_killed_child_is_only_a_warning() {
     let Some((w, _)) = capped_world() else { return eprintln!("{SKIPPED}") };
     let _ = w.spawn_sh("parent", &["--memory", "100M"], &format!("{HOG}; exit 0")).ok();
     assert_eq!(w.until_ended("parent")["status"], "done");
@@ -95,7 +95,7 @@ fn a_killed_child_is_only_a_warning() {
 }
 
 #[test]
-fn a_restarted_worker_is_given_up_with_its_reason() {
+fn repeatedly_oom_killed_worker_is_given_up_with_that_reason() {
     let Some((w, _)) = capped_world() else { return eprintln!("{SKIPPED}") };
     let flags = ["--restart", "on-failure", "--max-restarts", "1", "--memory", "100M"];
     let _ = w.spawn_sh("r", &flags, &format!("exec {HOG}")).ok();
@@ -107,7 +107,7 @@ fn a_restarted_worker_is_given_up_with_its_reason() {
 }
 
 #[test]
-fn a_child_killed_in_an_iteration_is_a_warning_of_the_iteration() {
+fn oom_killed_child_in_an_iteration_is_a_warning() {
     let Some((w, _)) = capped_world() else { return eprintln!("{SKIPPED}") };
     w.write("p", "go\n");
     let flags = ["--ralph", "--prompt-file", "p", "-n", "1", "--memory", "100M"];
@@ -123,7 +123,7 @@ fn a_child_killed_in_an_iteration_is_a_warning_of_the_iteration() {
 }
 
 #[test]
-fn the_smallest_limit_of_processes_lets_an_agent_work() {
+fn agent_works_with_the_smallest_process_limit() {
     let w = World::new();
     let _ = w
         .spawn_sh("few", &["--pids", "4"], "exit 3")
@@ -134,7 +134,7 @@ fn the_smallest_limit_of_processes_lets_an_agent_work() {
 }
 
 #[test]
-fn the_kernel_prefers_an_agent_to_the_daemon() {
+fn kernel_kills_an_agent_before_the_daemon() {
     let w = World::new();
     let agent = sleeper(&w, "one", &[]);
     let score = |pid: &str| fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap();

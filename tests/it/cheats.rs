@@ -15,7 +15,7 @@ pub(crate) fn error(result: &Value, iteration: usize) -> String {
 }
 
 #[test]
-fn an_agent_that_edits_the_script_of_a_check_is_not_done_until_somebody_approves() {
+fn edited_check_script_does_not_count_until_a_person_approves_it() {
     let d = Desk::new();
     d.commit("check.sh", "exit 1\n");
     let approve = format!("'{SWARM}' ralph approve a >>\"$D/approve\" 2>&1");
@@ -40,7 +40,7 @@ fn an_agent_that_edits_the_script_of_a_check_is_not_done_until_somebody_approves
 }
 
 #[test]
-fn neither_a_check_nor_what_the_agent_detached_can_approve() {
+fn checks_and_detached_processes_of_the_agent_cannot_approve() {
     let d = Desk::new();
     d.commit("check.sh", "exit 1\n");
     // Runs `ralph approve` from within the check, and from a process that is no longer below the pane.
@@ -71,7 +71,7 @@ fn neither_a_check_nor_what_the_agent_detached_can_approve() {
 }
 
 #[test]
-fn without_its_base_line_a_loop_is_not_done_and_takes_no_other() {
+fn loop_with_a_deleted_baseline_fails_and_records_no_new_one() {
     for spoil in ["rm -f", "truncate -s 3"] {
         let d = Desk::new();
         d.commit("check.sh", "exit 1\n");
@@ -94,7 +94,7 @@ fn forge(d: &Desk, file: &str, from: &str, to: &str) -> String {
 }
 
 #[test]
-fn a_verdict_that_the_agent_writes_is_ignored() {
+fn verdict_written_by_the_agent_is_ignored() {
     let d = Desk::new();
     let verdict = r#"{"checks":[{"name":"false","passed":true,"output":"","seconds":0.1}]}"#;
     let run = d.w.swarm_dir().join("runs/a.1").display().to_string();
@@ -110,7 +110,7 @@ fn a_verdict_that_the_agent_writes_is_ignored() {
 }
 
 #[test]
-fn a_baseline_or_a_result_that_the_agent_edits_does_not_count() {
+fn baseline_or_result_edited_by_the_agent_does_not_count() {
     let d = Desk::new();
     d.commit("check.sh", "exit 1\n");
     let agent = d.agent(&[&format!(
@@ -132,7 +132,7 @@ fn a_baseline_or_a_result_that_the_agent_edits_does_not_count() {
 }
 
 #[test]
-fn a_record_that_was_changed_while_no_daemon_ran_is_set_aside() {
+fn record_changed_while_no_daemon_ran_is_set_aside() {
     let d = Desk::new();
     let agent = d.agent(&["true"]);
     d.result(1, &["--check", "false", "-n", "1"], &agent);
@@ -150,7 +150,7 @@ fn a_record_that_was_changed_while_no_daemon_ran_is_set_aside() {
 }
 
 #[test]
-fn a_lost_key_loses_no_worker() {
+fn deleted_signing_key_loses_no_worker() {
     let d = Desk::new();
     let key = d.w.swarm_dir().join("signing-key");
     let agent = d.agent(&["true"]);
@@ -178,7 +178,7 @@ fn builder(d: &Desk, name: &str, file: &str) -> String {
 }
 
 #[test]
-fn what_make_runs_is_not_the_agents_to_change() {
+fn changed_make_target_needs_approval() {
     let d = Desk::new();
     d.commit("Makefile", "test:\n\tfalse\n");
     let check = builder(&d, "make", "Makefile");
@@ -190,7 +190,7 @@ fn what_make_runs_is_not_the_agents_to_change() {
 }
 
 #[test]
-fn of_package_json_only_the_scripts_are_watched() {
+fn only_the_scripts_of_package_json_are_watched() {
     let package =
         |scripts: &str, more: &str| format!(r#"{{"scripts":{{"test":"{scripts}"}},"more":"{more}"}}"#);
     for (scripts, code, expected) in
@@ -206,7 +206,7 @@ fn of_package_json_only_the_scripts_are_watched() {
 }
 
 #[test]
-fn what_is_not_watched_is_said_once_at_the_start_and_in_why() {
+fn checks_without_watched_files_are_warned_about_once_and_in_why() {
     let d = Desk::new();
     d.commit("tests/a.sh", "exit 0\n");
     d.commit("check.sh", "exit 0\n");
@@ -245,7 +245,7 @@ fn what_is_not_watched_is_said_once_at_the_start_and_in_why() {
 }
 
 #[test]
-fn an_edited_script_that_is_put_back_is_no_cheat() {
+fn restored_check_script_counts_as_unchanged() {
     let d = Desk::new();
     d.commit("ci/check.sh", "test -e fixed\n");
     let agent = d.agent(&[
@@ -261,7 +261,7 @@ fn an_edited_script_that_is_put_back_is_no_cheat() {
 }
 
 #[test]
-fn changed_checks_count_where_that_is_allowed() {
+fn changed_checks_count_with_allow_changed_checks() {
     let d = Desk::new();
     d.commit("check.sh", "exit 1\n");
     let agent = d.agent(&[&format!("echo 'exit 0' >check.sh; {DONE}")]);
@@ -270,7 +270,7 @@ fn changed_checks_count_where_that_is_allowed() {
 }
 
 #[test]
-fn an_agent_that_deletes_the_failing_test_is_not_done() {
+fn deleted_failing_test_does_not_complete_the_loop() {
     let d = Desk::new();
     d.commit("tests/good.sh", "exit 0\n");
     d.commit("tests/deep/bad.sh", "exit 1\n");
@@ -285,7 +285,7 @@ fn an_agent_that_deletes_the_failing_test_is_not_done() {
 }
 
 #[test]
-fn a_spec_in_the_tree_is_not_the_agents_to_change() {
+fn changed_spec_in_the_tree_needs_approval() {
     let d = Desk::new();
     d.commit("spec.md", "make it right\n");
     let agent = d.agent(&[&format!("echo 'nothing to do' >spec.md; {DONE}")]);
@@ -294,7 +294,7 @@ fn a_spec_in_the_tree_is_not_the_agents_to_change() {
 }
 
 #[test]
-fn a_tag_that_the_agent_did_not_say_itself_does_not_count() {
+fn promise_outside_of_the_agents_text_does_not_count() {
     let d = Desk::new();
     let tag = "<promise>COMPLETE</promise>";
     let said = |message: Value| json!({"type": "assistant", "message": message, "session_id": "s"});
@@ -352,7 +352,7 @@ fn a_tag_that_the_agent_did_not_say_itself_does_not_count() {
 }
 
 #[test]
-fn a_protected_file_may_be_named_by_its_whole_path_and_its_mode_is_a_part_of_it() {
+fn protect_accepts_an_absolute_path_and_detects_a_changed_mode() {
     let d = Desk::new();
     d.commit("t/run.sh", "exit 1\n");
     let whole = d.w.work().join("t/run.sh");
@@ -363,7 +363,7 @@ fn a_protected_file_may_be_named_by_its_whole_path_and_its_mode_is_a_part_of_it(
 }
 
 #[test]
-fn what_is_not_there_yet_and_what_is_only_read_is_the_agents_to_write() {
+fn new_scripts_and_files_that_are_only_read_are_not_watched() {
     let d = Desk::new();
     d.commit("TODO.md", "open\n");
     let agent = d.agent(&[&format!("echo DONE >TODO.md; echo 'exit 0' >main.sh; {DONE}")]);
@@ -386,7 +386,7 @@ fn from_elsewhere(d: &Desk, verb: &str) -> String {
 }
 
 #[test]
-fn nobody_steers_a_loop_from_within_swarms_own_tmux() {
+fn loop_cannot_be_controlled_from_swarms_tmux_server() {
     let verbs = ["ralph approve a", "ralph resume a", "ralph set a max_iterations=9", "respawn a"];
     let doors = ["new-window -d", "split-window -d -t swarm:a", "run-shell -b", "new-session -d -s mine"];
     for (verb, door) in verbs.into_iter().zip(doors) {
@@ -412,7 +412,7 @@ fn nobody_steers_a_loop_from_within_swarms_own_tmux() {
 }
 
 #[test]
-fn a_worker_that_an_agent_spawned_does_nothing_for_it_that_it_may_not_do_itself() {
+fn worker_spawned_by_the_agent_cannot_approve_for_it() {
     let d = Desk::new();
     d.commit("check.sh", "exit 1\n");
     let (socket, dir) = (d.w.tmux_socket(), d.w.swarm_dir());
@@ -439,7 +439,7 @@ fn a_worker_that_an_agent_spawned_does_nothing_for_it_that_it_may_not_do_itself(
 }
 
 #[test]
-fn an_agent_does_not_put_an_easier_loop_in_its_own_place() {
+fn agent_cannot_replace_its_own_loop() {
     let d = Desk::new();
     let how = format!(
         "touch x; '{SWARM}' loop easy --name a --replace -d --check true -- true >\"$D/said\" 2>&1; touch \"$D/tried\""
@@ -451,7 +451,7 @@ fn an_agent_does_not_put_an_easier_loop_in_its_own_place() {
 }
 
 #[test]
-fn an_agent_may_steer_another_loop_and_a_person_any() {
+fn agent_can_control_other_loops_and_a_person_can_control_all() {
     let d = Desk::new();
     let mut other = d.w.agent("b");
     d.w.spawn_loop("b", &other, &["-n", "2"]);
@@ -479,7 +479,7 @@ fn an_agent_may_steer_another_loop_and_a_person_any() {
 }
 
 #[test]
-fn what_an_agent_made_of_its_checks_is_not_what_the_next_loop_is_measured_against() {
+fn respawn_is_refused_while_changed_checks_are_not_approved() {
     let refused = "swarm: error: watched files of 'a' were changed without approval: check.sh\n";
     let hint = "hint: show the changes: swarm ralph diff a; accept them: swarm ralph approve a; or restore the files";
     for flags in [&[][..], &["--worktree"]] {
@@ -501,7 +501,7 @@ fn what_an_agent_made_of_its_checks_is_not_what_the_next_loop_is_measured_agains
 }
 
 #[test]
-fn what_was_changed_is_told_and_holds_a_respawn_back_after_a_kill_too() {
+fn changed_checks_of_a_killed_loop_are_shown_and_block_a_respawn() {
     let d = Desk::new();
     d.commit("check.sh", "exit 1\n");
     let agent = d.agent(&[
@@ -527,7 +527,7 @@ fn what_was_changed_is_told_and_holds_a_respawn_back_after_a_kill_too() {
 }
 
 #[test]
-fn a_worker_that_an_agent_spawned_does_not_clean_its_loop_away() {
+fn worker_spawned_by_the_agent_cannot_clean_its_loop() {
     let d = Desk::new();
     let (go, helper) = (d.path("go"), d.path("b.sh"));
     let run = |verb: &str| format!("'{SWARM}' {verb} >>'{}' 2>&1", d.path("said").display());
@@ -556,7 +556,7 @@ fn a_worker_that_an_agent_spawned_does_not_clean_its_loop_away() {
 }
 
 #[test]
-fn what_a_builder_would_read_in_place_of_its_file_or_beside_it_is_not_the_agents_to_add() {
+fn added_file_that_changes_a_build_tool_needs_approval() {
     for (tool, there, added, part) in
         [("make", "Makefile", "GNUmakefile", " (target test)"), ("npm", "package.json", ".npmrc", "")]
     {
@@ -570,7 +570,7 @@ fn what_a_builder_would_read_in_place_of_its_file_or_beside_it_is_not_the_agents
 }
 
 #[test]
-fn a_script_that_a_check_reaches_by_a_detour_is_watched() {
+fn script_that_a_check_runs_indirectly_is_watched() {
     for (flags, changed) in [
         (&["--check", "cd s && sh ../t.sh"][..], "t.sh"),
         (&["--check", "sh s/../t.sh"], "t.sh"),
@@ -590,7 +590,7 @@ fn a_script_that_a_check_reaches_by_a_detour_is_watched() {
 }
 
 #[test]
-fn a_spec_that_becomes_empty_is_as_a_missing_one() {
+fn emptied_spec_ends_the_loop_like_a_missing_one() {
     let d = Desk::new();
     let spec = d.path("spec.md");
     std::fs::write(&spec, "do it\n").unwrap();

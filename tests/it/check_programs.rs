@@ -101,7 +101,7 @@ fn check_that_may_run_is_never_refused() {
 }
 
 #[test]
-fn loop_outside_of_git_is_warned_about_at_the_start() {
+fn loop_outside_of_git_gets_a_warning_at_the_start() {
     let d = Desk::without_git();
     let agent = d.agent(&[DONE]);
     let words = d.words(&["--check", "true", "-d"], &agent);
@@ -114,7 +114,7 @@ fn loop_outside_of_git_is_warned_about_at_the_start() {
 }
 
 #[test]
-fn loop_of_a_known_agent_without_permissions_is_warned_about() {
+fn loop_of_a_known_agent_without_permissions_gets_a_warning() {
     let mut d = Desk::new();
     let warning = "warning: claude may ask for permissions while you are away, and then wait; see its options \
         --dangerously-skip-permissions, --permission-mode, --allowedTools";

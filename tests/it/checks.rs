@@ -44,7 +44,7 @@ fn until_there(d: &Desk) -> Vec<u32> {
 }
 
 #[test]
-fn checks_that_misbehave_do_the_loop_no_harm() {
+fn misbehaving_checks_do_not_break_the_loop() {
     let d = Desk::new();
     d.commit("code.txt", "");
     let agent = d.agent(&[&format!("touch x; {DONE}")]);
@@ -74,7 +74,7 @@ fn checks_that_misbehave_do_the_loop_no_harm() {
 }
 
 #[test]
-fn a_check_that_hangs_is_ended_at_its_limit_with_all_that_it_started() {
+fn hanging_check_is_ended_with_its_processes_at_its_limit() {
     let d = Desk::new();
     let agent = d.agent(&[&format!("touch x; {DONE}")]);
     let hangs = check(&d, &format!("{FAMILY}sleep 1004"));
@@ -88,7 +88,7 @@ fn a_check_that_hangs_is_ended_at_its_limit_with_all_that_it_started() {
 }
 
 #[test]
-fn what_a_check_that_passed_leaves_behind_is_ended() {
+fn processes_left_by_a_passed_check_are_ended() {
     let d = Desk::new();
     let agent = d.agent(&[&format!("touch x; {DONE}")]);
     let leaves = check(&d, FAMILY);
@@ -98,7 +98,7 @@ fn what_a_check_that_passed_leaves_behind_is_ended() {
 }
 
 #[test]
-fn a_kill_ends_the_base_line_and_all_of_its_processes() {
+fn kill_ends_the_baseline_checks_and_their_processes() {
     let d = Desk::new();
     let agent = d.agent(&[DONE]);
     let hangs = check(&d, &format!("{FAMILY}sleep 1004"));
@@ -111,7 +111,7 @@ fn a_kill_ends_the_base_line_and_all_of_its_processes() {
 }
 
 #[test]
-fn a_kill_ends_the_checks_of_an_iteration_and_all_of_their_processes() {
+fn kill_ends_the_checks_of_an_iteration_and_their_processes() {
     let d = Desk::new();
     let agent = d.agent(&[&format!("touch x; {DONE}")]);
     // At the base there is no x.
@@ -136,7 +136,7 @@ if [ -e $D/there ]; then for pid in $(cat $D/pids); do grep '^State:.[^ZX]' /pro
 }
 
 #[test]
-fn a_daemon_that_dies_during_a_check_leaves_nothing_that_meets_the_next_try() {
+fn check_of_a_dead_daemon_is_ended_before_it_runs_again() {
     let d = Desk::new();
     let agent = d.agent(&[&format!("touch x; {DONE}")]);
     let check = once(&d, "test -e x || exit 1\n");
@@ -155,7 +155,7 @@ fn a_daemon_that_dies_during_a_check_leaves_nothing_that_meets_the_next_try() {
 }
 
 #[test]
-fn a_daemon_that_dies_during_the_base_line_takes_it_again_alone() {
+fn baseline_of_a_dead_daemon_is_ended_before_it_runs_again() {
     let d = Desk::new();
     let agent = d.agent(&[&format!("touch x; {DONE}")]);
     let check = once(&d, "");
@@ -174,7 +174,7 @@ fn a_daemon_that_dies_during_the_base_line_takes_it_again_alone() {
 }
 
 #[test]
-fn a_kill_after_the_daemon_died_during_a_check_leaves_nothing_either() {
+fn kill_after_a_daemon_crash_during_a_check_leaves_no_process() {
     let d = Desk::new();
     let agent = d.agent(&[&format!("touch x; {DONE}")]);
     let hangs = check(&d, &format!("test -e x || exit 1\n{FAMILY}sleep 1004"));
@@ -188,7 +188,7 @@ fn a_kill_after_the_daemon_died_during_a_check_leaves_nothing_either() {
 }
 
 #[test]
-fn a_daemon_that_is_stopped_takes_its_checks_along() {
+fn daemon_stop_ends_running_checks() {
     let d = Desk::new();
     let agent = d.agent(&[&format!("touch x; {DONE}")]);
     let check = once(&d, "test -e x || exit 1\n");

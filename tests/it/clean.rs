@@ -41,7 +41,7 @@ fn left(world: &World, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn nothing_of_a_worker_is_left_and_its_neighbour_keeps_everything() {
+fn clean_deletes_all_files_of_a_worker_and_none_of_another() {
     let world = World::new();
     let (mut one, mut ten) = (world.agent("task-1"), world.agent("task-10"));
     world.spawn_agent("task-1", &one, &["--record"]);
@@ -66,7 +66,7 @@ fn nothing_of_a_worker_is_left_and_its_neighbour_keeps_everything() {
 }
 
 #[test]
-fn a_loop_goes_with_its_iterations_and_with_the_loops_of_the_name_before_it() {
+fn clean_deletes_a_loop_with_its_earlier_loops() {
     let world = World::new();
     for round in 0..2 {
         let mut agent = world.agent(&format!("lp{round}"));
@@ -86,7 +86,7 @@ fn a_loop_goes_with_its_iterations_and_with_the_loops_of_the_name_before_it() {
 }
 
 #[test]
-fn what_is_not_over_is_refused_and_all_means_what_is_over() {
+fn clean_refuses_running_workers_and_all_skips_them() {
     let world = World::new();
     let (mut a, b, mut lp) = (world.agent("a"), world.agent("b"), world.agent("lp"));
     world.spawn_agent("a", &a, &[]);
@@ -115,7 +115,7 @@ fn what_is_not_over_is_refused_and_all_means_what_is_over() {
 }
 
 #[test]
-fn work_that_is_nowhere_else_keeps_the_worker_and_is_named() {
+fn clean_keeps_a_worker_with_unsaved_work_and_names_it() {
     let world = World::new();
     let repo = world.repo("repo");
     // Untracked, staged, an operation in progress, a commit that no branch holds.
@@ -150,7 +150,7 @@ fn work_that_is_nowhere_else_keeps_the_worker_and_is_named() {
 }
 
 #[test]
-fn a_branch_with_commits_of_its_own_stays_and_so_does_a_stash() {
+fn clean_keeps_a_branch_with_commits_and_a_stash() {
     let world = World::new();
     let repo = world.repo("repo");
     let work = ended(&world, &repo, "work", "git commit -q --allow-empty -m work");
@@ -170,7 +170,7 @@ fn a_branch_with_commits_of_its_own_stays_and_so_does_a_stash() {
 }
 
 #[test]
-fn the_end_of_a_loop_and_a_new_start_leave_the_work_in_the_tree() {
+fn work_stays_in_the_tree_after_the_loop_and_a_new_start() {
     let world = World::new();
     let repo = world.repo("repo");
     fs::write(repo.join("p"), "go\n").unwrap();
@@ -192,7 +192,7 @@ fn the_end_of_a_loop_and_a_new_start_leave_the_work_in_the_tree() {
 }
 
 #[test]
-fn a_repository_that_was_flipped_to_bare_is_named_and_nothing_in_it_is_cleaned() {
+fn clean_refuses_a_repository_that_was_set_to_bare() {
     let world = World::new();
     let repo = world.repo("repo");
     let tree = ended(&world, &repo, "w", "true");
@@ -211,7 +211,7 @@ fn a_repository_that_was_flipped_to_bare_is_named_and_nothing_in_it_is_cleaned()
 }
 
 #[test]
-fn a_repository_that_is_gone_does_not_keep_the_worker_for_ever() {
+fn clean_keep_worktree_works_without_the_repository() {
     let world = World::new();
     let repo = world.repo("repo");
     ended(&world, &repo, "w", "true");
@@ -222,7 +222,7 @@ fn a_repository_that_is_gone_does_not_keep_the_worker_for_ever() {
 }
 
 #[test]
-fn a_clean_up_that_a_crash_cut_off_is_finished_by_the_same_command() {
+fn clean_interrupted_by_a_crash_is_finished_by_the_next_one() {
     for point in ["clean_tree+:1", "clean_files+:1"] {
         let mut world = World::new();
         let repo = world.repo("repo");
@@ -242,7 +242,7 @@ fn a_clean_up_that_a_crash_cut_off_is_finished_by_the_same_command() {
 }
 
 #[test]
-fn many_who_clean_at_once_clean_each_worker_once() {
+fn concurrent_cleans_clean_each_worker_once() {
     let world = World::new();
     let repo = world.repo("repo");
     let names: Vec<String> = (0..6).map(|n| format!("w{n}")).collect();
@@ -265,7 +265,7 @@ fn many_who_clean_at_once_clean_each_worker_once() {
 }
 
 #[test]
-fn a_tree_in_which_another_worker_works_stays() {
+fn clean_keeps_a_worktree_that_another_worker_uses() {
     let world = World::new();
     let repo = world.repo("repo");
     let tree = ended(&world, &repo, "w", "true");
@@ -281,7 +281,7 @@ fn a_tree_in_which_another_worker_works_stays() {
 }
 
 #[test]
-fn every_new_verb_refuses_what_is_no_name() {
+fn newer_commands_refuse_invalid_names() {
     let world = World::new();
     let precious = world.path("precious");
     fs::create_dir(&precious).unwrap();
@@ -321,7 +321,7 @@ fn every_new_verb_refuses_what_is_no_name() {
 }
 
 #[test]
-fn what_the_worker_left_running_keeps_its_worktree() {
+fn clean_keeps_a_worktree_that_a_process_uses() {
     let world = World::new();
     let repo = world.repo("repo");
     let script = "setsid sh -c 'echo $$ >../pid.$SWARM_WORKER; exec sleep 7781' & \
@@ -357,7 +357,7 @@ fn what_the_worker_left_running_keeps_its_worktree() {
 }
 
 #[test]
-fn a_repository_that_git_ignores_is_looked_into() {
+fn clean_looks_into_ignored_repositories() {
     let world = World::new();
     let repo = world.repo("repo");
     fs::write(repo.join(".git/info/exclude"), "vendor/\n").unwrap();
@@ -373,7 +373,7 @@ fn a_repository_that_git_ignores_is_looked_into() {
 }
 
 #[test]
-fn the_state_that_a_newer_swarm_wrote_is_not_deleted() {
+fn clean_keeps_state_of_a_newer_release() {
     let w = World::new();
     w.swarm(&["loop", "t", "--name", "d", "-n", "1", "--no-promise", "--check", "false", "--", "true"])
         .code(1);

@@ -56,7 +56,7 @@ fn an_ignored_file_does_not_make_a_clean_check_pass() {
 }
 
 #[test]
-fn a_setup_prepares_the_checkout() {
+fn setup_command_prepares_the_checkout() {
     let d = Desk::new();
     d.commit(".gitignore", "dep\nnode_modules\n");
     fs::write(d.w.work().join("dep"), "1\n").unwrap();
@@ -76,7 +76,7 @@ fn a_setup_prepares_the_checkout() {
 }
 
 #[test]
-fn the_agent_reads_why_a_setup_failed() {
+fn failed_setup_is_explained_in_the_next_prompt() {
     let setup = "test -e ok2 || { echo setup-trouble; exit 3; }";
     for gate in [&["--clean-check"][..], &["--final-check", "test -e ok2"]] {
         let d = Desk::new();
@@ -112,7 +112,7 @@ fn monorepo() -> Desk {
 }
 
 #[test]
-fn the_red_replay_accepts_the_fix_and_nothing_else() {
+fn red_replay_accepts_only_changes_in_the_fix() {
     let d = monorepo();
     let app = d.w.work().join("packages/app");
     let lib = d.w.work().join("packages/lib").display().to_string();
@@ -148,7 +148,7 @@ fn the_red_replay_accepts_the_fix_and_nothing_else() {
 }
 
 #[test]
-fn the_red_replay_names_another_change_and_what_it_cannot_prove() {
+fn red_replay_reports_other_changes_and_unproven_cases() {
     let d = Desk::new();
     d.commit("src/a", "0\n");
     let check = "grep -rqs 1 src other";
@@ -187,7 +187,7 @@ fn the_red_replay_names_another_change_and_what_it_cannot_prove() {
 }
 
 #[test]
-fn worktrees_protected_files_and_repositories_without_a_commit() {
+fn clean_check_works_with_worktrees_and_without_a_commit() {
     // The ignored script is watched, and so it is in the checkout.
     let d = Desk::new();
     d.commit(".gitignore", "check.sh\n");
@@ -228,7 +228,7 @@ pub(crate) fn check_processes(d: &Desk) -> Vec<String> {
 }
 
 #[test]
-fn a_daemon_that_dies_in_a_room_leaves_nothing() {
+fn checkout_is_removed_after_a_daemon_crash_at_any_point() {
     let points = [
         "room:1",
         "room:2",
@@ -277,7 +277,7 @@ fn a_daemon_that_dies_in_a_room_leaves_nothing() {
 }
 
 #[test]
-fn a_kill_and_the_end_of_the_time_leave_no_room() {
+fn checkout_is_removed_after_a_kill_and_at_the_time_limit() {
     for (limit, end) in [(&["--max-time", "3"][..], "failed"), (&[], "killed")] {
         let mut d = Desk::new();
         d.w.set("PIDS", d.path("pids").display().to_string());

@@ -78,7 +78,7 @@ fn names_iterations_settings_and_agents_are_completed() {
 }
 
 #[test]
-fn completion_without_a_daemon_starts_none() {
+fn completion_starts_no_daemon() {
     let world = World::new();
     assert_eq!(complete(&world, &["attach", ""]), ["--read-only", "--config", "--on", "--help"]);
     assert_eq!(complete(&world, &["ralph", "pa"]), ["pause"]);

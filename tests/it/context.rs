@@ -84,7 +84,7 @@ fn alerts_fire_at_the_thresholds_and_each_threshold_fires_once() {
 }
 
 #[test]
-fn the_start_of_a_session_arms_the_thresholds_again() {
+fn session_start_resets_the_alert_thresholds() {
     let world = World::new();
     let host = Host::new(&world, "s1");
     for source in ["startup", "resume", "clear", "compact"] {
@@ -95,7 +95,7 @@ fn the_start_of_a_session_arms_the_thresholds_again() {
 }
 
 #[test]
-fn the_users_window_replaces_the_default() {
+fn context_window_from_the_settings_replaces_the_default() {
     let world = World::new();
     for (window, percent) in
         [("400000", None), ("100000", Some("100%")), ("0", Some("50%")), ("x", Some("50%"))]
@@ -112,7 +112,7 @@ fn the_users_window_replaces_the_default() {
 }
 
 #[test]
-fn images_do_not_fill_the_context() {
+fn images_do_not_count_in_the_context_estimate() {
     let world = World::new();
     let host = Host::new(&world, "s1");
     let image = format!("{{\"type\":\"user\",\"data\":\"{}\"}}\n", "iVBORw0KGgo5".repeat(40_000));
@@ -121,7 +121,7 @@ fn images_do_not_fill_the_context() {
 }
 
 #[test]
-fn the_text_names_the_task_list_where_there_is_one() {
+fn alert_names_the_task_list_of_a_task_loop() {
     let world = World::new();
     let alert = |session: &str, dir: &Path| {
         let host = Host::new(&world, session).in_dir(dir);
@@ -145,7 +145,7 @@ fn the_text_names_the_task_list_where_there_is_one() {
 }
 
 #[test]
-fn real_tokens_come_before_the_estimate_and_a_compaction_arms_again() {
+fn reported_tokens_replace_the_estimate_and_compaction_resets_alerts() {
     let world = World::new();
     let host = Host::new(&world, "s1");
     let output = json!({"type": "user", "message": {"content": "x".repeat(700_000)}});
@@ -180,7 +180,7 @@ fn two_hooks_at_once_give_one_alert() {
 }
 
 #[test]
-fn a_strange_call_gets_no_alert_and_does_no_harm() {
+fn invalid_hook_input_gets_no_alert() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.fills(95);
@@ -204,7 +204,7 @@ fn a_strange_call_gets_no_alert_and_does_no_harm() {
 }
 
 #[test]
-fn the_given_alerts_are_private_and_swept() {
+fn records_of_alerts_are_private_and_old_ones_removed() {
     let world = World::new();
     let host = Host::new(&world, "old");
     assert!(host.severity_at(90).is_some());
@@ -221,7 +221,7 @@ fn the_given_alerts_are_private_and_swept() {
 }
 
 #[test]
-fn a_limited_iteration_is_asked_to_stop_and_then_ended() {
+fn max_context_asks_the_agent_to_stop_and_then_ends_the_iteration() {
     let (w, mut agent) = hook_reports::world();
     w.hooked_loop(&["--max-context", "70"], &[]);
     agent.until_prompted(&w, 1);
@@ -309,7 +309,7 @@ fn bad_limits_of_the_context_are_refused() {
 }
 
 #[test]
-fn a_default_limit_of_the_context_is_left_out_without_hooks_and_can_be_turned_off() {
+fn default_context_limit_requires_hooks_and_can_be_turned_off() {
     let (w, _agent) = hook_reports::world();
     w.write("swarm.toml", "[ralph_loop]\nmax_context = 50\nmax_time = '1h'\n");
     let claude = w.path("bin/claude").display().to_string();

@@ -444,54 +444,54 @@ fn met(walk: &BTreeSet<String>, words: &[&str]) {
 }
 
 #[test]
-fn a_loop_with_a_failure() {
+fn loop_with_a_failure_survives_every_crash_point() {
     let seen = walk("loop", &FAILING_LOOP);
     met(&seen, &["persist", "record", "persist+", "tell", "tell+", "spawn", "launch", "spawn+", "exited"]);
     met(&seen, &["evaluate", "stored", "verdict", "evaluate+", "leave"]);
 }
 
 #[test]
-fn a_pasted_prompt() {
+fn pasted_prompt_survives_every_crash_point() {
     met(&walk("paste", &PASTE), &["deliver", "paste", "enter", "taken", "deliver+"]);
 }
 
 #[test]
-fn a_silent_agent() {
+fn inactivity_timeout_survives_every_crash_point() {
     met(&walk("silent", &SILENT), &["probe", "probe+", "terminate", "terminate+"]);
 }
 
 #[test]
-fn a_kill_by_force() {
+fn forced_kill_survives_every_crash_point() {
     met(&walk("kill", &KILL), &["terminate", "terminate+", "force_kill", "force_kill+"]);
 }
 
 #[test]
-fn a_worktree_made_and_removed() {
+fn worktree_creation_and_removal_survive_every_crash_point() {
     met(&walk("worktree", &WORKTREE), &["create", "worktree", "remove", "remove+"]);
 }
 
 #[test]
-fn a_worktree_made_for_a_start_that_fails() {
+fn worktree_of_a_failed_start_survives_every_crash_point() {
     met(&walk("discarded", &DISCARDED), &["worktree", "remove", "remove+", "discard_tree+"]);
 }
 
 #[test]
-fn a_pause_and_a_resume() {
+fn pause_and_resume_survive_every_crash_point() {
     walk("pause", &PAUSE);
 }
 
 #[test]
-fn a_loop_resumed_at_a_raised_limit() {
+fn resume_at_a_raised_limit_survives_every_crash_point() {
     met(&walk("raised", &RAISED), &["record", "persist+", "tell", "tell+", "spawn", "spawn+"]);
 }
 
 #[test]
-fn a_verified_loop() {
+fn verified_loop_survives_every_crash_point() {
     met(&walk("verified", &VERIFIED), &["base", "stored", "concluded", "result", "verdict", "leave"]);
 }
 
 #[test]
-fn a_launch_under_a_tmux_that_then_hangs_is_not_launched_again() {
+fn agent_is_launched_once_if_tmux_hangs_afterwards() {
     let mut world = World::new();
     std::fs::write(world.work().join("PROMPT.md"), "go\n").unwrap();
     nix::unistd::mkfifo(&world.path("work/hold"), nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -519,7 +519,7 @@ fn a_launch_under_a_tmux_that_then_hangs_is_not_launched_again() {
 }
 
 #[test]
-fn a_window_that_tmux_opens_for_a_dead_daemon_starts_no_second_agent() {
+fn late_window_of_a_dead_daemon_starts_no_second_agent() {
     let mut world = World::new();
     let mut agent = world.agent("a");
     world.set("SWARM_CRASH_AT", "launch:1");

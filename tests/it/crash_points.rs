@@ -65,7 +65,7 @@ pub(crate) fn walk(points: &[CrashPoint], at: impl Fn(&str) -> bool + Sync) -> V
 }
 
 #[test]
-fn points_between_which_the_daemon_only_decides_are_one_death() {
+fn consecutive_points_without_an_effect_are_one_crash_point() {
     let words = "create persist record persist+ tell tell+ spawn launch spawn+ persist record probe probe+ persist persist+ \
                  evaluate stored evaluate+ persist persist+ tell tell+ tell tell+ leave persist record";
     let passed: Vec<String> = words.split_whitespace().map(str::to_owned).collect();

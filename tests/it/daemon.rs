@@ -36,7 +36,7 @@ fn many_clients_at_once_start_one_daemon() {
 }
 
 #[test]
-fn a_socket_of_a_dead_daemon_is_no_obstacle() {
+fn socket_of_a_dead_daemon_does_not_prevent_a_start() {
     let world = World::new();
     world.start_daemon();
     world.crash_daemon();
@@ -47,7 +47,7 @@ fn a_socket_of_a_dead_daemon_is_no_obstacle() {
 }
 
 #[test]
-fn what_is_no_socket_of_ours_is_left_alone() {
+fn file_in_place_of_the_socket_is_not_touched() {
     let world = World::new();
     std::fs::create_dir(world.swarm_dir()).unwrap();
     std::fs::write(socket(&world), "precious").unwrap();
@@ -62,7 +62,7 @@ fn what_is_no_socket_of_ours_is_left_alone() {
 }
 
 #[test]
-fn a_stranger_on_the_socket_is_told_from_a_daemon() {
+fn another_program_on_the_socket_is_reported() {
     let world = World::new();
     std::fs::create_dir(world.swarm_dir()).unwrap();
     let listener = UnixListener::bind(socket(&world)).unwrap();
@@ -78,7 +78,7 @@ fn a_stranger_on_the_socket_is_told_from_a_daemon() {
 }
 
 #[test]
-fn a_lock_file_that_names_a_stranger_ends_nobody() {
+fn foreign_pid_in_the_lock_file_is_not_ended() {
     let world = World::new();
     world.start_daemon();
     world.crash_daemon();
@@ -96,7 +96,7 @@ fn a_lock_file_that_names_a_stranger_ends_nobody() {
 }
 
 #[test]
-fn a_long_directory_works_and_shares_nothing() {
+fn long_swarm_directories_work_and_share_no_daemon() {
     let long = |end: &str| format!("{}/{}/{end}", "d".repeat(90), "e".repeat(90));
     let (a, b) = (World::new().with_swarm_dir(long("a")), World::new().with_swarm_dir(long("b")));
     for world in [&a, &b] {
@@ -119,7 +119,7 @@ fn terminal(world: &World, line: &str) -> Command {
 }
 
 #[test]
-fn a_closed_terminal_and_its_signals_do_not_reach_it() {
+fn closed_terminal_does_not_end_the_daemon() {
     let world = World::new();
     let line = format!("{SWARM} daemon start; {SWARM} spawn --name w -- sleep 600");
     let script = terminal(&world, &line);
@@ -135,7 +135,7 @@ fn a_closed_terminal_and_its_signals_do_not_reach_it() {
 }
 
 #[test]
-fn ctrl_c_in_the_terminal_that_started_it_does_not_reach_it() {
+fn ctrl_c_in_the_starting_terminal_does_not_end_the_daemon() {
     let world = World::new();
     let line = format!(
         "trap 'echo hit >>hits' INT; {SWARM} spawn --name w -- sleep 600; echo >there; read -r x; read -r x; true"
@@ -159,7 +159,7 @@ fn ctrl_c_in_the_terminal_that_started_it_does_not_reach_it() {
 // ---- the wire ----
 
 #[test]
-fn a_daemon_that_hangs_keeps_nobody() {
+fn clients_of_a_hanging_daemon_time_out_with_a_hint() {
     let w = World::new();
     let agent = w.agent("a");
     let mut follower = w.follow_loop("agent", &agent, &[]);
@@ -182,7 +182,7 @@ fn a_daemon_that_hangs_keeps_nobody() {
 }
 
 #[test]
-fn without_a_place_for_it_there_is_no_daemon() {
+fn daemon_is_not_started_without_a_usable_directory() {
     let w = World::new();
     std::fs::write(w.path("file"), "mine").unwrap();
     for dir in ["file", "file/below"] {
@@ -209,7 +209,7 @@ fn without_a_place_for_it_there_is_no_daemon() {
 }
 
 #[test]
-fn another_version_is_refused_in_words() {
+fn other_protocol_version_is_refused_with_an_explanation() {
     let world = World::new();
     world.start_daemon();
     let mut wire = world.connect();
@@ -253,7 +253,7 @@ fn daemon_of_another_release_is_reported_once() {
 }
 
 #[test]
-fn rubbish_is_refused_and_reaches_nobody() {
+fn invalid_requests_are_refused_and_change_nothing() {
     let world = World::new();
     let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
     let pid = world.daemon_pid();
@@ -309,7 +309,7 @@ fn a_line_that_is_too_long_is_refused() {
 }
 
 #[test]
-fn another_user_gets_nothing() {
+fn other_user_gets_no_answer() {
     if !nix::unistd::geteuid().is_root() {
         eprintln!("skipped: only root can ask as another user");
         return;
@@ -334,7 +334,7 @@ fn another_user_gets_nothing() {
 }
 
 #[test]
-fn clients_that_never_read_delay_nobody() {
+fn clients_that_never_read_do_not_delay_others() {
     let world = World::new();
     let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
     let mut wires: Vec<_> = (0..40).map(|_| world.connect()).collect();
@@ -354,7 +354,7 @@ fn clients_that_never_read_delay_nobody() {
 // ---- stopping and taking over ----
 
 #[test]
-fn a_stop_leaves_agents_and_says_how_loops_go_on() {
+fn daemon_stop_keeps_agents_and_prints_how_to_resume_loops() {
     let world = World::new();
     let mut agent = world.agent("a");
     start_loop(&world, &agent, "2");
@@ -373,7 +373,7 @@ fn a_stop_leaves_agents_and_says_how_loops_go_on() {
 }
 
 #[test]
-fn a_restart_adopts_the_agents_and_pauses_nothing() {
+fn daemon_restart_adopts_agents_and_pauses_no_loop() {
     let world = World::new();
     let mut agent = world.agent("a");
     start_loop(&world, &agent, "2");
@@ -393,7 +393,7 @@ fn a_restart_adopts_the_agents_and_pauses_nothing() {
 }
 
 #[test]
-fn what_ended_while_no_daemon_was_there_is_known() {
+fn ends_without_a_daemon_are_found_by_the_next_one() {
     let world = World::new();
     let mut agent = world.agent("a");
     start_loop(&world, &agent, "2");
@@ -429,7 +429,7 @@ fn what_ended_while_no_daemon_was_there_is_known() {
 }
 
 #[test]
-fn a_crash_while_backing_off_keeps_the_wait_and_the_count() {
+fn daemon_crash_during_a_backoff_keeps_the_failure_count() {
     let world = World::new();
     let mut agent = world.agent("a");
     start_loop(&world, &agent, "3");
@@ -451,7 +451,7 @@ fn a_crash_while_backing_off_keeps_the_wait_and_the_count() {
 }
 
 #[test]
-fn a_crash_while_a_stubborn_agent_is_ended_ends_it_all_the_same() {
+fn kill_of_a_stubborn_agent_is_finished_after_a_daemon_crash() {
     let world = World::new();
     let _ = world.spawn_sh("w", &[], "trap '' TERM HUP; echo $$ >pid; while :; do sleep 600; done").ok();
     let pid = world.until("it runs", || world.lines("work/pid").first()?.parse().ok());
@@ -468,7 +468,7 @@ fn a_crash_while_a_stubborn_agent_is_ended_ends_it_all_the_same() {
 }
 
 #[test]
-fn a_daemon_that_dies_again_and_again_loses_and_doubles_nothing() {
+fn repeated_daemon_crashes_neither_lose_nor_repeat_iterations() {
     let world = World::new();
     std::fs::write(world.path("work/p"), "go\n").unwrap();
     let script = "mkdir lock 2>/dev/null || echo overlap >>bad; echo run >>runs; sleep 0.15; rmdir lock";
@@ -492,7 +492,7 @@ fn a_daemon_that_dies_again_and_again_loses_and_doubles_nothing() {
 }
 
 #[test]
-fn many_spawns_and_kills_at_once_lose_nothing() {
+fn many_concurrent_spawns_and_kills_all_succeed() {
     let world = World::new();
     world.start_daemon();
     let names: Vec<String> = (0..40).map(|i| format!("c{i}")).collect();
@@ -512,7 +512,7 @@ fn many_spawns_and_kills_at_once_lose_nothing() {
 }
 
 #[test]
-fn one_name_at_the_same_moment_is_one_worker() {
+fn concurrent_spawns_of_one_name_start_one_worker() {
     let world = World::new();
     world.start_daemon();
     let spawn = || world.follow(&["spawn", "--name", "same", "--", "sleep", "600"]);
@@ -524,7 +524,7 @@ fn one_name_at_the_same_moment_is_one_worker() {
 }
 
 #[test]
-fn a_tmux_that_is_not_found_is_no_death() {
+fn missing_tmux_makes_workers_unreachable_not_dead() {
     let world = World::new();
     let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
     let _ = world.swarm(&["daemon", "stop"]).ok();

@@ -41,7 +41,7 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn a_full_disk_is_told_and_survived() {
+fn full_disk_is_reported_and_the_loop_continues_afterwards() {
     let Some((disk, world)) = small_world() else {
         eprintln!("skipped: mounting a small file system is not permitted here");
         return;
@@ -98,7 +98,7 @@ fn a_full_disk_is_told_and_survived() {
 }
 
 #[test]
-fn the_event_log_waits_for_room_and_a_crash_meanwhile_is_reported() {
+fn event_log_waits_for_disk_space_and_events_lost_in_a_crash_are_reported() {
     let Some((disk, world)) = small_world() else {
         eprintln!("skipped: mounting a small file system is not permitted here");
         return;
@@ -133,7 +133,7 @@ fn the_event_log_waits_for_room_and_a_crash_meanwhile_is_reported() {
 }
 
 #[test]
-fn a_kill_does_not_wait_for_room() {
+fn kill_does_not_wait_for_disk_space() {
     let Some((disk, world)) = small_world() else {
         eprintln!("skipped: mounting a small file system is not permitted here");
         return;
@@ -150,7 +150,7 @@ fn a_kill_does_not_wait_for_room() {
 }
 
 #[test]
-fn a_kill_that_could_not_be_saved_is_not_forgotten_by_a_crash() {
+fn unsaved_kill_survives_a_daemon_crash() {
     let Some((disk, world)) = small_world() else {
         eprintln!("skipped: mounting a small file system is not permitted here");
         return;
@@ -206,7 +206,7 @@ fn a_respawn_on_a_full_disk_is_refused_and_the_worker_stays() {
 }
 
 #[test]
-fn what_is_not_saved_is_not_logged() {
+fn unsaved_pause_is_logged_only_after_it_is_saved() {
     let Some((disk, world)) = small_world() else {
         eprintln!("skipped: mounting a small file system is not permitted here");
         return;
@@ -230,7 +230,7 @@ fn what_is_not_saved_is_not_logged() {
 }
 
 #[test]
-fn a_pause_that_could_not_be_saved_is_not_forgotten_by_a_crash_and_no_resume_is_said_that_would_be() {
+fn unsaved_pause_survives_a_crash_and_an_unsaved_resume_is_refused() {
     let Some((disk, world)) = small_world() else {
         eprintln!("skipped: mounting a small file system is not permitted here");
         return;
@@ -266,7 +266,7 @@ fn a_pause_that_could_not_be_saved_is_not_forgotten_by_a_crash_and_no_resume_is_
 }
 
 #[test]
-fn a_loop_that_waits_for_room_can_be_paused_and_then_starts_nothing() {
+fn loop_that_waits_for_disk_space_can_be_paused() {
     let Some((disk, world)) = small_world() else {
         eprintln!("skipped: mounting a small file system is not permitted here");
         return;

@@ -73,7 +73,7 @@ impl Shop {
 }
 
 #[test]
-fn step_1_each_thing_that_is_missing_is_said_with_its_fix_and_nothing_is_started() {
+fn step_1_missing_requirements_are_listed_with_their_fixes() {
     let shop = Shop::new();
     let meta = fs::read_to_string(shop.dir.join(".do-it/specs/_meta.json")).unwrap();
     fs::remove_file(shop.dir.join(".do-it/specs/_meta.json")).unwrap();
@@ -107,14 +107,14 @@ fn step_1_each_thing_that_is_missing_is_said_with_its_fix_and_nothing_is_started
 }
 
 #[test]
-fn step_1_specs_alone_are_a_project_to_begin_with() {
+fn step_1_specs_without_changes_are_enough() {
     let shop = Shop::new();
     fs::remove_dir_all(shop.dir.join(".do-it/changes")).unwrap();
     shop.start(&[]).ok();
 }
 
 #[test]
-fn step_1_a_missing_branch_is_made_only_when_that_is_approved() {
+fn step_1_missing_branch_is_created_only_with_approval() {
     let shop = Shop::new();
     shop.meta(&json!({"project_name": "Shop", "project_type": "software", "branch_name": "feature/new"}));
     shop.refused(&[], &["the branch feature/new does not exist"]);
@@ -130,7 +130,7 @@ fn step_1_a_missing_branch_is_made_only_when_that_is_approved() {
 }
 
 #[test]
-fn step_1_open_questions_of_the_pending_work_hold_it_up() {
+fn step_1_open_questions_of_pending_changes_are_refused() {
     let shop = Shop::new();
     shop.write(
         ".do-it/changes/add-cart/prd.md",
@@ -147,7 +147,7 @@ fn step_1_open_questions_of_the_pending_work_hold_it_up() {
 }
 
 #[test]
-fn step_2_the_number_of_iterations_comes_from_the_argument_then_the_project_then_20() {
+fn step_2_iteration_limit_is_the_argument_else_the_projects_else_20() {
     let meta = |max: Value| json!({"project_name": "Shop", "project_type": "generic", "max_iterations_default": max});
     for (project, args, wanted) in [
         (Value::Null, &[][..], 20),
@@ -180,7 +180,7 @@ fn step_2_the_number_of_iterations_comes_from_the_argument_then_the_project_then
 }
 
 #[test]
-fn steps_3_and_4_the_contract_is_filled_in_and_the_state_file_has_the_documented_form() {
+fn steps_3_and_4_contract_is_filled_in_and_state_file_is_documented() {
     let shop = Shop::new();
     let contract =
         "{PROJECT_NAME}|{PROJECT_TYPE}|{BRANCH_NAME}|{CWD}|{OTHER}|{{CWD}}\n---\nx: \"y\"\n---\n$(z) `q` \n";
@@ -207,7 +207,7 @@ fn steps_3_and_4_the_contract_is_filled_in_and_the_state_file_has_the_documented
 }
 
 #[test]
-fn steps_3_and_4_the_built_in_contract_reads_the_projects_settings() {
+fn steps_3_and_4_built_in_contract_has_the_projects_settings() {
     let shop = Shop::new();
     shop.start(&[]).ok();
     let text = shop.text();
@@ -230,7 +230,7 @@ fn steps_3_and_4_the_built_in_contract_reads_the_projects_settings() {
 }
 
 #[test]
-fn step_5_the_user_is_briefed_and_the_agent_begins() {
+fn step_5_brief_is_printed_and_the_agent_gets_the_contract() {
     let shop = Shop::new();
     let ran = shop.start(&["30"]).ok();
     let brief = "\
@@ -256,7 +256,7 @@ very long runs, cancel, /clear, and re-run /do-it:ralph to reset.
 }
 
 #[test]
-fn the_hook_returns_at_once_without_a_state_file_and_ends_at_the_ceiling() {
+fn hook_returns_without_a_state_file_and_ends_at_the_iteration_limit() {
     let shop = Shop::new();
     let mut host = shop.host("s1");
     host.says("x").is_let();
@@ -267,7 +267,7 @@ fn the_hook_returns_at_once_without_a_state_file_and_ends_at_the_ceiling() {
 }
 
 #[test]
-fn two_clean_exits_and_the_first_promise_counts() {
+fn complete_and_pause_promises_end_the_loop_and_the_first_counts() {
     for (text, status) in [
         (COMPLETE.to_owned(), "PROMISE_ACCEPTED"),
         (format!("a gate: {PAUSE}"), "PAUSED"),
@@ -291,7 +291,7 @@ fn two_clean_exits_and_the_first_promise_counts() {
 }
 
 #[test]
-fn on_a_hiccup_the_state_stays_the_stop_happens_and_the_command_resumes() {
+fn unreadable_input_allows_the_stop_and_keeps_the_state() {
     let shop = Shop::new();
     shop.start(&[]).ok();
     let mut host = shop.host("s1");
@@ -312,7 +312,7 @@ fn on_a_hiccup_the_state_stays_the_stop_happens_and_the_command_resumes() {
 }
 
 #[test]
-fn it_is_cancelled_by_a_command_and_by_deleting_the_file() {
+fn loop_is_canceled_by_a_command_and_by_deleting_the_file() {
     let shop = Shop::new();
     shop.start(&[]).ok();
     let mut host = shop.host("s1");
@@ -325,7 +325,7 @@ fn it_is_cancelled_by_a_command_and_by_deleting_the_file() {
 }
 
 #[test]
-fn a_project_has_one_loop_whoever_stops_there() {
+fn project_has_one_loop_for_all_sessions() {
     let shop = Shop::new();
     shop.start(&[]).ok();
     shop.host("s2").says("x").is_let();
@@ -343,7 +343,7 @@ fn a_project_has_one_loop_whoever_stops_there() {
 }
 
 #[test]
-fn hardening_what_belongs_to_another_branch_is_archived() {
+fn hardening_progress_of_another_branch_is_archived() {
     let shop = Shop::new();
     shop.write(".do-it/progress.md", "done so far\n");
     shop.start(&["--archive-on-branch-change"]).ok();
@@ -366,7 +366,7 @@ fn hardening_what_belongs_to_another_branch_is_archived() {
 }
 
 #[test]
-fn hardening_iterations_without_a_diff_pause_it_with_a_note() {
+fn hardening_iterations_without_a_diff_pause_the_loop_with_a_note() {
     let shop = Shop::new();
     shop.git(&["add", "-A"]);
     shop.git(&["commit", "-q", "-m", "all"]);

@@ -93,7 +93,7 @@ fn script(path: &Path, text: &str) {
 }
 
 #[test]
-fn a_healthy_swarm_is_told_so_and_nothing_is_started_by_the_look() {
+fn doctor_reports_a_healthy_swarm_and_starts_nothing() {
     let w = World::new();
     let found = doctor(&w);
     found.only(&[]);
@@ -117,7 +117,7 @@ fn a_healthy_swarm_is_told_so_and_nothing_is_started_by_the_look() {
 }
 
 #[test]
-fn a_place_that_is_none_does_not_keep_it_from_looking_at_the_rest() {
+fn doctor_checks_the_rest_without_a_usable_directory() {
     let mut w = World::new();
     w.write("file", "");
     w.set("SWARM_DIR", w.work().join("file").display().to_string());
@@ -135,7 +135,7 @@ fn a_place_that_is_none_does_not_keep_it_from_looking_at_the_rest() {
 }
 
 #[test]
-fn a_tmux_that_is_missing_old_or_hangs_is_a_failure_with_a_cure() {
+fn missing_old_or_hanging_tmux_is_a_failure_with_a_hint() {
     let mut w = World::new();
     let dir = programs(&w, &["git", "sh", "sleep"]);
     w.set("PATH", dir.display().to_string());
@@ -167,7 +167,7 @@ fn a_missing_git_is_a_warning() {
 }
 
 #[test]
-fn a_frozen_tmux_server_and_one_whose_socket_is_gone_are_found() {
+fn stopped_tmux_server_and_one_without_its_socket_are_found() {
     let w = World::new();
     w.spawn("one", &[], &["sleep", "600"]).ok();
     let server = w.tmux_pid();
@@ -191,7 +191,7 @@ fn a_frozen_tmux_server_and_one_whose_socket_is_gone_are_found() {
 }
 
 #[test]
-fn a_daemon_that_is_dead_frozen_or_without_its_socket_is_found() {
+fn dead_stopped_or_socketless_daemon_is_found() {
     let w = World::new();
     w.spawn("one", &[], &["sleep", "600"]).ok();
     w.crash_daemon();
@@ -217,7 +217,7 @@ fn a_daemon_that_is_dead_frozen_or_without_its_socket_is_found() {
 }
 
 #[test]
-fn whoever_else_is_at_the_socket_is_named() {
+fn other_program_on_the_socket_is_named() {
     let w = World::new();
     fs::create_dir(w.swarm_dir()).unwrap();
     fs::set_permissions(w.swarm_dir(), fs::Permissions::from_mode(0o700)).unwrap();
@@ -267,7 +267,7 @@ fn serve(stream: std::os::unix::net::UnixStream, hello: &str, answer: &str) {
 }
 
 #[test]
-fn damaged_files_and_left_overs_are_found_and_stay_as_they_are() {
+fn damaged_and_leftover_files_are_found_and_not_changed() {
     let w = World::new();
     w.spawn("good", &[], &["true"]).ok();
     w.until_status("good", "done");
@@ -369,7 +369,7 @@ fn do_as_told(w: &World, cure: &str) {
 }
 
 #[test]
-fn loops_whose_records_were_removed_are_found_and_the_cures_work_as_typed() {
+fn loops_without_records_are_found_and_the_hints_work_as_printed() {
     let w = World::new();
     let agent = w.agent("a");
     w.spawn_loop("live", &agent, &["-n", "3"]);
@@ -459,7 +459,7 @@ fn a_guard_that_is_off_is_found() {
 }
 
 #[test]
-fn a_disk_without_room_is_found() {
+fn full_disk_is_found() {
     let dir = tempfile::Builder::new().prefix("swarm-it-room-").tempdir_in("/tmp").unwrap();
     let w = World::new().with_swarm_dir(dir.path());
     let mut mount = w.command("mount");
@@ -478,7 +478,7 @@ fn a_disk_without_room_is_found() {
 }
 
 #[test]
-fn a_long_directory_is_said_to_have_its_socket_elsewhere() {
+fn doctor_shows_the_socket_of_a_long_directory() {
     let w = World::new().with_swarm_dir("d".repeat(120));
     doctor(&w).has("socket", "ok", "SWARM_DIR is too long for a socket; it is /tmp/swarm-");
 }
@@ -494,7 +494,7 @@ fn type_in(w: &World, cure: &str) -> Ran {
 }
 
 #[test]
-fn the_cures_for_left_over_worktrees_work_as_printed_and_lose_nothing() {
+fn hints_for_leftover_worktrees_work_as_printed_and_lose_nothing() {
     let w = World::new();
     let repo = w.repo("work/it's a repo");
     let look = || {
@@ -527,7 +527,7 @@ fn the_cures_for_left_over_worktrees_work_as_printed_and_lose_nothing() {
 }
 
 #[test]
-fn the_cures_for_what_a_killed_daemon_left_work_as_printed() {
+fn hints_for_leftovers_of_a_killed_daemon_work_as_printed() {
     let w = World::new();
     w.spawn("one", &[], &["sleep", "600"]).ok();
     let record = w.swarm_dir().join("workers/one.json");
@@ -556,7 +556,7 @@ fn the_cures_for_what_a_killed_daemon_left_work_as_printed() {
 }
 
 #[test]
-fn without_tmux_nobody_is_told_to_end_its_server() {
+fn doctor_without_tmux_does_not_suggest_a_kill() {
     let mut w = World::new();
     w.spawn("one", &[], &["sleep", "600"]).ok();
     let path = programs(&w, &["git", "sh"]);

@@ -4,7 +4,7 @@
 use crate::world::{SWARM, World};
 
 #[test]
-fn the_books_are_right_after_every_fault() {
+fn state_is_correct_after_every_fault_of_the_drill() {
     let world = World::new();
     let mut drill = world.command("sh");
     drill.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/drill.sh"));

@@ -32,7 +32,7 @@ fn still_live(world: &World, names: &[&str]) {
 }
 
 #[test]
-fn no_form_of_the_prompts_echo_is_the_agents_word() {
+fn echo_of_the_prompt_in_any_form_is_not_output() {
     let world = World::new();
     world.write("p", TEXT);
     // Under the name of a known agent, whose screen it has then.
@@ -80,7 +80,7 @@ fn no_form_of_the_prompts_echo_is_the_agents_word() {
 }
 
 #[test]
-fn what_a_person_sends_is_not_the_agents_word() {
+fn text_sent_by_a_person_is_not_output() {
     let world = World::new();
     spawn(&world, &[&PATTERN[..], &["--prompt", "begin"]].concat(), &["ECHO=1", "REPLY=so far"]);
     settled(&world);
@@ -99,7 +99,7 @@ fn what_a_person_sends_is_not_the_agents_word() {
 }
 
 #[test]
-fn an_edit_of_the_prompt_file_does_not_turn_the_old_prompt_into_output() {
+fn old_prompt_is_not_output_after_the_prompt_file_was_edited() {
     let world = World::new();
     world.write("p", TEXT);
     let flags =
@@ -119,7 +119,7 @@ fn an_edit_of_the_prompt_file_does_not_turn_the_old_prompt_into_output() {
 }
 
 #[test]
-fn a_marker_from_before_the_prompt_is_old() {
+fn done_pattern_from_before_the_prompt_does_not_count() {
     let world = World::new();
     let knobs = ["BANNER=restored: TASK_DONE", "REPLY=so far"];
     spawn(&world, &[&PATTERN[..], &["--prompt", "go on"]].concat(), &knobs);

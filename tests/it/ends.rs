@@ -42,7 +42,7 @@ fn told(d: &Desk, follower: &mut Follower, code: i32, word: &str, state: [Value;
 }
 
 #[test]
-fn a_loop_whose_tmux_server_dies_is_lost_and_can_go_on() {
+fn loop_is_lost_with_the_tmux_server_and_can_be_resumed() {
     let d = Desk::new();
     let mut follower = followed(&d, &[]);
     crate::world::signal(d.w.tmux_pid(), Signal::SIGKILL);
@@ -58,7 +58,7 @@ fn a_loop_whose_tmux_server_dies_is_lost_and_can_go_on() {
 }
 
 #[test]
-fn a_loop_that_is_given_up_in_the_foreground_is_cancelled_and_can_go_on() {
+fn loop_interrupted_in_the_foreground_is_canceled_and_resumable() {
     let d = Desk::new();
     let mut follower = followed(&d, &[]);
     follower.signal(Signal::SIGINT);
@@ -75,7 +75,7 @@ fn a_loop_that_is_given_up_in_the_foreground_is_cancelled_and_can_go_on() {
 }
 
 #[test]
-fn a_loop_that_is_left_by_a_second_interrupt_is_cancelled_too() {
+fn loop_left_by_a_second_interrupt_is_canceled() {
     let d = Desk::new();
     let mut follower = followed(&d, &[]);
     follower.signal(Signal::SIGTERM);
@@ -87,7 +87,7 @@ fn a_loop_that_is_left_by_a_second_interrupt_is_cancelled_too() {
 }
 
 #[test]
-fn a_daemon_that_was_stopped_under_a_followed_loop_stays_stopped() {
+fn follower_does_not_restart_a_stopped_daemon() {
     let d = Desk::new();
     let mut follower = followed(&d, &[]);
     d.w.swarm(&["daemon", "stop"]).ok();
@@ -98,7 +98,7 @@ fn a_daemon_that_was_stopped_under_a_followed_loop_stays_stopped() {
 }
 
 #[test]
-fn a_loop_whose_spec_goes_away_has_failed_and_says_which_file() {
+fn loop_with_a_deleted_spec_fails_and_names_the_file() {
     let d = Desk::new();
     let spec = d.path("spec.md");
     fs::write(&spec, "make it right\n").unwrap();
@@ -144,7 +144,7 @@ fn lines(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_progress_line_fits_a_narrow_terminal_and_has_no_colour_where_none_is_wanted() {
+fn progress_line_fits_a_narrow_terminal_and_obeys_no_color() {
     let text = drawn(40, "NO_COLOR=1");
     let found = lines(&text);
     assert!(found.iter().any(|line| line.starts_with("iteration 1/2 · ")), "{found:?} in {text:?}");
@@ -158,7 +158,7 @@ fn the_progress_line_fits_a_narrow_terminal_and_has_no_colour_where_none_is_want
 }
 
 #[test]
-fn where_there_is_no_room_or_no_way_to_take_it_away_there_is_no_progress_line() {
+fn tiny_or_dumb_terminal_has_no_progress_line() {
     for (columns, environment) in [(10, ""), (80, "TERM=dumb")] {
         let text = drawn(columns, environment);
         assert!(!text.contains('\x1b') || !text.contains("iteration 1/2 · "), "{text:?}");

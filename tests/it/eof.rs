@@ -21,7 +21,7 @@ fn until_over(world: &World, name: &str) {
 }
 
 #[test]
-fn what_was_sent_before_it_arrives_and_then_the_input_is_over() {
+fn eof_arrives_after_the_text_sent_before() {
     let world = World::new();
     reader(&world, "w");
     world.swarm(&["send", "w", "one line"]).ok();
@@ -33,7 +33,7 @@ fn what_was_sent_before_it_arrives_and_then_the_input_is_over() {
 }
 
 #[test]
-fn copy_mode_is_left_first_and_an_open_line_takes_two() {
+fn eof_leaves_copy_mode_and_is_needed_twice_after_a_partial_line() {
     let world = World::new();
     reader(&world, "w");
     let pane = world.status("w")["tmux"]["pane"].as_str().unwrap().to_owned();
@@ -49,7 +49,7 @@ fn copy_mode_is_left_first_and_an_open_line_takes_two() {
 }
 
 #[test]
-fn who_is_not_there_cannot_be_told() {
+fn eof_to_a_finished_or_unknown_worker_is_an_error() {
     let world = World::new();
     let mut agent = world.agent("a");
     world.spawn_agent("a", &agent, &[]);

@@ -49,7 +49,7 @@ fn times_are_in_the_zone_of_the_client() {
 }
 
 #[test]
-fn what_is_kept_is_told_and_can_be_resumed_from_any_notice() {
+fn stored_events_are_printed_from_any_sequence_number() {
     let world = World::new();
     assert_eq!(world.swarm(&["events"]).ok().out, "");
     ran(&world, "a");
@@ -74,7 +74,7 @@ fn what_is_kept_is_told_and_can_be_resumed_from_any_notice() {
 }
 
 #[test]
-fn events_survive_crashes_and_restarts_of_the_daemon_and_a_follower_misses_nothing() {
+fn events_survive_daemon_crashes_and_a_follower_misses_none() {
     let world = World::new();
     ran(&world, "a");
     let before = events(&world, &[]);
@@ -133,7 +133,7 @@ fn events_are_selected_by_time_kind_and_worker_even_of_a_deleted_one() {
 }
 
 #[test]
-fn missing_events_are_reported_where_they_are_missing() {
+fn missing_events_are_reported_at_their_position() {
     let world = World::new();
     ran(&world, "a");
     let log = world.swarm_dir().join("events.jsonl");
@@ -173,7 +173,7 @@ fn missing_events_are_reported_where_they_are_missing() {
 }
 
 #[test]
-fn a_daemon_that_is_stopped_ends_the_stream_in_words() {
+fn daemon_stop_ends_the_event_stream_with_an_error() {
     let world = World::new();
     ran(&world, "a");
     let mut follower = world.follow(&["events", "--follow", "--format", "json"]);
@@ -190,7 +190,7 @@ fn shell(world: &World, script: &str) -> Ran {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_it_quietly_and_at_once() {
+fn events_end_silently_when_the_reader_closes_the_pipe() {
     let world = World::new();
     ran(&world, "a");
     for args in ["events --format json", "events --follow --format json", "events --follow --since 0"] {

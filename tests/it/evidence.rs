@@ -25,7 +25,7 @@ impl World {
 }
 
 #[test]
-fn pattern_on_an_alternate_screen_that_is_gone_at_once_counts_and_is_logged() {
+fn pattern_on_a_short_lived_alternate_screen_counts_and_is_logged() {
     let world = World::new();
     let _ = world.spawn_sh("plain", &PATTERN, BRIEF).ok();
     world.write("PROMPT.md", "go\n");
@@ -46,7 +46,7 @@ fn pattern_on_an_alternate_screen_that_is_gone_at_once_counts_and_is_logged() {
 }
 
 #[test]
-fn pattern_that_was_seen_outlives_the_screen_and_the_daemon() {
+fn seen_pattern_survives_a_cleared_screen_and_a_daemon_crash() {
     let world = World::new();
     world.write("PROMPT.md", "go\n");
     let flags = [&PATTERN[..], &["--ralph", "--prompt-file", "PROMPT.md", "-n", "3", "-d"]].concat();
@@ -64,7 +64,7 @@ fn pattern_that_was_seen_outlives_the_screen_and_the_daemon() {
 }
 
 #[test]
-fn pane_that_vanishes_leaves_its_last_screen_in_the_log() {
+fn last_screen_of_a_vanished_pane_is_in_the_log() {
     let world = World::new();
     world.write("PROMPT.md", "go\n");
     let flags = [&PATTERN[..], &["--ralph", "--prompt-file", "PROMPT.md", "-n", "3", "-d"]].concat();

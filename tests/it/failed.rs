@@ -6,7 +6,7 @@ use crate::world::World;
 
 /// An agent that prints nothing has done nothing that swarm could see.
 #[test]
-fn a_loop_whose_agents_print_nothing_and_hang_fails_and_names_the_reason() {
+fn loop_of_silent_hanging_agents_fails_with_the_reason() {
     let w = World::new();
     w.write("PROMPT.md", "go\n");
     let flags = ["spawn", "--name", "l", "--ralph", "--prompt-file", "PROMPT.md", "-n", "2"];
@@ -33,7 +33,7 @@ fn a_loop_whose_agents_print_nothing_and_hang_fails_and_names_the_reason() {
 }
 
 #[test]
-fn a_loop_in_which_every_iteration_failed_fails_and_why_shows_the_last_output() {
+fn loop_of_only_failed_iterations_fails_and_why_shows_the_output() {
     let w = World::new();
     w.write("PROMPT.md", "go\n");
     let flags = ["spawn", "--name", "l", "--ralph", "--prompt-file", "PROMPT.md", "-n", "2", "--"];
@@ -59,7 +59,7 @@ fn a_loop_in_which_every_iteration_failed_fails_and_why_shows_the_last_output() 
 
 /// No silence ends an agent that asks; a question that nobody answers in time fails the iteration and is its reason.
 #[test]
-fn a_question_without_an_answer_fails_the_iteration_after_the_question_timeout() {
+fn unanswered_question_fails_the_iteration_after_its_timeout() {
     let w = World::new();
     w.write("PROMPT.md", "go\n");
     let ask = "echo x >>runs; printf 'Delete the build folder? [y/N] '; read -r answer </dev/tty; echo got $answer >>answers";
@@ -94,7 +94,7 @@ fn a_question_without_an_answer_fails_the_iteration_after_the_question_timeout()
 
 /// A loop that cannot log in goes on with the key that its person passes, and no other reader sees the key.
 #[test]
-fn a_new_key_is_used_from_the_next_run_on() {
+fn new_api_key_is_used_from_the_next_run() {
     let mut w = World::new();
     w.set("API_KEY", "wrong");
     let script = r#"[ "$API_KEY" = right ] && exit 0; echo 'Invalid API key · Please run /login'; exit 1"#;
@@ -184,7 +184,7 @@ fn a_refused_key_on_the_screen_of_an_idle_agent_is_an_outage() {
 }
 
 #[test]
-fn an_api_error_on_the_screen_that_waiting_does_not_fix_fails_the_iteration() {
+fn permanent_api_error_on_the_screen_fails_the_iteration() {
     let mut w = World::new();
     w.write("PROMPT.md", "go\n");
     let agent = gemini(&w);

@@ -4,7 +4,7 @@ use crate::verified::{DONE, Desk};
 use crate::world::SWARM;
 
 #[test]
-fn a_filter_that_git_runs_for_swarm_approves_nothing() {
+fn git_filter_run_by_swarm_cannot_approve() {
     let d = Desk::new();
     d.commit("check.sh", "exit 1\n");
     let filter = d.path("filter");
@@ -24,7 +24,7 @@ fn a_filter_that_git_runs_for_swarm_approves_nothing() {
 }
 
 #[test]
-fn a_filter_that_hangs_holds_no_loop_beyond_its_time_and_does_not_outlive_it() {
+fn hanging_git_filter_is_ended_at_its_time_limit() {
     let d = Desk::new();
     let turn = format!(
         "git config filter.x.clean 'echo $$ >\"{}\"; exec sleep 6000'; echo '* filter=x' >.gitattributes; echo new >new; {DONE}",

@@ -50,7 +50,7 @@ fn a_second_ctrl_c_detaches_with_130_and_leaves_the_agent_alone() {
 }
 
 #[test]
-fn ctrl_c_in_a_backoff_ends_at_once() {
+fn ctrl_c_during_a_backoff_ends_the_follower_at_once() {
     let w = World::new();
     let mut agent = w.agent("a");
     let mut follower = w.follow_loop("agent", &agent, &[]);
@@ -67,7 +67,7 @@ fn ctrl_c_in_a_backoff_ends_at_once() {
 }
 
 #[test]
-fn a_hang_up_only_detaches() {
+fn sighup_detaches_the_follower() {
     let w = World::new();
     let mut agent = w.agent("a");
     let mut follower = w.follow_loop("agent", &agent, &[]);
@@ -97,7 +97,7 @@ fn a_loop_paused_by_another_client_keeps_its_follower() {
 }
 
 #[test]
-fn a_killed_daemon_is_started_again_and_the_follower_goes_on() {
+fn killed_daemon_is_started_again_and_the_follower_continues() {
     let w = World::new();
     let mut agent = w.agent("a");
     let mut follower = w.follow_loop("agent", &agent, &["-n", "3"]);
@@ -160,7 +160,7 @@ fn sigterm_to_the_daemon_pauses_the_loops() {
 }
 
 #[test]
-fn daemon_restart_pauses_nothing() {
+fn daemon_restart_pauses_no_followed_loop() {
     let w = World::new();
     let mut agent = w.agent("a");
     let mut follower = w.follow_loop("agent", &agent, &["-n", "2"]);
@@ -186,7 +186,7 @@ fn detach_returns_at_once_and_prints_the_spawn_line_only() {
 }
 
 #[test]
-fn stream_prints_also_what_the_agent_prints() {
+fn stream_prints_the_output_of_the_agent() {
     let w = World::new();
     let mut agent = w.agent("a");
     let mut follower = w.follow_loop("agent", &agent, &["-n", "2", "--stream"]);
@@ -206,7 +206,7 @@ fn stream_prints_also_what_the_agent_prints() {
 }
 
 #[test]
-fn the_notify_example_tells_success_from_failure() {
+fn notify_example_distinguishes_success_from_failure() {
     let w = World::new();
     for (name, end, word) in [("good", "exit 0", "Ralph complete"), ("bad", "", "Ralph failed")] {
         let mut agent = w.agent(name);
@@ -227,7 +227,7 @@ fn the_notify_example_tells_success_from_failure() {
 }
 
 #[test]
-fn a_followers_lines_go_to_stdout_and_json_stands_alone_there() {
+fn follower_prints_to_stdout_and_json_is_alone_there() {
     let w = World::new();
     let mut agent = w.agent("a");
     agent.tell("exit 0");

@@ -39,7 +39,7 @@ fn tree(d: &Desk) -> Vec<String> {
 }
 
 #[test]
-fn hard_coded_answers_do_not_pass_and_the_agent_learns_nothing() {
+fn hard_coded_answers_fail_the_held_out_check_and_it_stays_hidden() {
     let d = project();
     let vault = d.path("vault").display().to_string();
     let look =
@@ -90,7 +90,7 @@ fn a_test_that_contradicts_its_specification_is_never_complete() {
 }
 
 #[test]
-fn tries_count_across_daemons_that_die() {
+fn held_out_tries_count_across_daemon_crashes() {
     let d = project();
     let vault = d.path("vault").display().to_string();
     let wait = "test $n -ne 2 || while ! test -e $D/go; do sleep 0.05; done";
@@ -105,7 +105,7 @@ fn tries_count_across_daemons_that_die() {
 }
 
 #[test]
-fn held_out_files_stay_as_they_are_and_other_gates_come_first() {
+fn held_out_files_are_not_changed_and_other_gates_run_first() {
     let d = project();
     let vault = d.path("vault").display().to_string();
     // The code under test replaces the hidden test, and an agent that links a directory writes nowhere else.
@@ -127,7 +127,7 @@ fn held_out_files_stay_as_they_are_and_other_gates_come_first() {
 }
 
 #[test]
-fn what_a_person_must_fix_pauses_the_loop_and_uses_no_try() {
+fn broken_held_out_setup_pauses_the_loop_and_uses_no_try() {
     let mut d = project();
     let vault = d.path("vault").display().to_string();
     let tools = d.path("tools");
@@ -187,7 +187,7 @@ fn hidden_files_in_another_worktree_of_the_repository_are_refused() {
 }
 
 #[test]
-fn faults_are_refused_at_the_start() {
+fn invalid_held_out_options_are_refused_at_the_start() {
     let d = project();
     let vault = d.path("vault").display().to_string();
     fs::create_dir(d.w.work().join("inside")).unwrap();

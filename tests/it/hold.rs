@@ -48,7 +48,7 @@ fn ends_of_iteration_1(w: &World) -> usize {
 }
 
 #[test]
-fn a_half_typed_line_survives_the_end_of_the_turn_and_the_loop_goes_on_after_the_detach() {
+fn half_typed_line_survives_the_turn_end_and_detach_continues_the_loop() {
     let (w, mut agent) = working_loop();
     agent.tell("calm All done.");
     let terminal = Terminal::look(&w, 0, &["l"]);
@@ -135,7 +135,7 @@ fn a_held_loop_starts_no_iteration_after_its_agent_has_ended() {
 }
 
 #[test]
-fn no_prompt_is_typed_into_a_held_worker_but_what_a_person_sends() {
+fn held_worker_gets_only_the_text_that_a_person_sends() {
     let (w, mut agent) = hook_reports::world();
     // The agent starts slowly: it waits for as long as this file exists.
     let stay = w.path("agent-c/stay");
@@ -161,7 +161,7 @@ fn no_prompt_is_typed_into_a_held_worker_but_what_a_person_sends() {
 }
 
 #[test]
-fn commands_of_a_person_win_over_a_hold() {
+fn kill_pause_and_respawn_override_a_hold() {
     let (w, mut agent) = working_loop();
     agent.tell("calm All done.");
     let terminal = Terminal::look(&w, 0, &["l"]);
@@ -189,7 +189,7 @@ fn commands_of_a_person_win_over_a_hold() {
 }
 
 #[test]
-fn a_person_who_types_holds_the_worker_across_daemons() {
+fn hold_by_typing_survives_a_daemon_crash() {
     let (w, mut agent) = working_loop();
     agent.tell("calm All done.");
     let terminal = Terminal::look(&w, 0, &["l"]);

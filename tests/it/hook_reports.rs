@@ -84,7 +84,7 @@ pub(crate) fn stop(words: &str) -> Value {
 }
 
 #[test]
-fn a_turn_that_is_over_ends_the_iteration_and_the_next_one_starts() {
+fn turn_end_ends_the_iteration_and_the_next_one_starts() {
     let (w, mut agent) = world();
     w.hooked_loop(&["-n", "2"], &[]);
     for run in [1, 2] {
@@ -102,7 +102,7 @@ fn a_turn_that_is_over_ends_the_iteration_and_the_next_one_starts() {
 }
 
 #[test]
-fn an_agent_that_another_hook_keeps_going_goes_on() {
+fn agent_continued_by_another_hook_keeps_its_iteration() {
     let (w, mut agent) = world();
     let own = r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"echo '{\"decision\":\"block\",\"reason\":\"more\"}'"}]}]}}"#;
     w.write("own.json", own);
@@ -122,7 +122,7 @@ fn an_agent_that_another_hook_keeps_going_goes_on() {
 }
 
 #[test]
-fn background_tasks_are_no_end_of_a_turn() {
+fn stop_with_background_tasks_does_not_end_the_iteration() {
     let (w, mut agent) = world();
     w.hooked_loop(&[], &[]);
     agent.until_prompted(&w, 1);
@@ -141,7 +141,7 @@ fn background_tasks_are_no_end_of_a_turn() {
 }
 
 #[test]
-fn a_loop_within_the_session_keeps_the_iteration_until_its_promise() {
+fn session_loop_keeps_the_iteration_until_its_promise() {
     let (w, mut agent) = world();
     w.hooked_loop(&[], &[]);
     agent.until_prompted(&w, 1);
@@ -167,7 +167,7 @@ fn a_loop_within_the_session_keeps_the_iteration_until_its_promise() {
 }
 
 #[test]
-fn a_context_that_is_spent_ends_the_iteration() {
+fn full_context_ends_the_iteration() {
     let (w, mut agent) = world();
     w.hooked_loop(&[], &[]);
     agent.until_prompted(&w, 1);
@@ -177,7 +177,7 @@ fn a_context_that_is_spent_ends_the_iteration() {
 }
 
 #[test]
-fn a_usage_limit_waits_and_uses_no_iteration_up() {
+fn usage_limit_from_a_hook_is_waited_for_and_uses_no_iteration() {
     let (w, mut agent) = world();
     w.hooked_loop(&[], &[]);
     agent.until_prompted(&w, 1);
@@ -191,7 +191,7 @@ fn a_usage_limit_waits_and_uses_no_iteration_up() {
 }
 
 #[test]
-fn another_error_of_the_api_fails_the_iteration() {
+fn other_api_error_fails_the_iteration() {
     let (w, mut agent) = world();
     w.hooked_loop(&[], &[]);
     agent.until_prompted(&w, 1);
@@ -204,7 +204,7 @@ fn another_error_of_the_api_fails_the_iteration() {
 }
 
 #[test]
-fn a_question_is_told_in_its_words_until_the_agent_moves() {
+fn question_text_is_the_reason_until_the_agent_continues() {
     let (w, mut agent) = world();
     w.hooked_loop(&[], &[]);
     agent.until_prompted(&w, 1);
@@ -218,7 +218,7 @@ fn a_question_is_told_in_its_words_until_the_agent_moves() {
 }
 
 #[test]
-fn a_prompt_that_the_agent_says_it_has_gets_no_second_enter() {
+fn prompt_reported_by_a_hook_gets_no_second_enter() {
     for (knob, enters) in [("DEAF=1", 1), ("QUIET=1", 2)] {
         let (w, agent) = world();
         let claude = w.claude();
@@ -240,7 +240,7 @@ fn a_prompt_that_the_agent_says_it_has_gets_no_second_enter() {
 }
 
 #[test]
-fn what_is_not_of_the_workers_own_agent_is_no_news() {
+fn hook_reports_of_other_agents_are_ignored() {
     let (w, mut agent) = world();
     let other = w.agent("d");
     w.hooked_loop(&[], &[]);
@@ -282,7 +282,7 @@ fn what_is_not_of_the_workers_own_agent_is_no_news() {
 }
 
 #[test]
-fn a_daemon_that_dies_right_after_it_heard_leaves_the_end_to_the_next() {
+fn turn_end_reported_before_a_daemon_crash_ends_the_iteration() {
     let (w, mut agent) = world();
     w.hooked_loop(&[], &[]);
     agent.until_prompted(&w, 1);
@@ -295,7 +295,7 @@ fn a_daemon_that_dies_right_after_it_heard_leaves_the_end_to_the_next() {
 }
 
 #[test]
-fn a_daemon_that_is_slow_hears_what_a_hook_said_that_did_not_wait() {
+fn slow_daemon_receives_a_report_of_a_hook_that_did_not_wait() {
     let (w, mut agent) = world();
     w.hooked_loop(&[], &[]);
     agent.until_prompted(&w, 1);
@@ -314,7 +314,7 @@ fn a_daemon_that_is_slow_hears_what_a_hook_said_that_did_not_wait() {
 }
 
 #[test]
-fn a_command_that_runs_once_ends_by_itself() {
+fn turn_end_does_not_end_a_command_that_exits_by_itself() {
     let (w, mut agent) = world();
     w.hooked_loop(&[], &["-p"]);
     agent.until_prompted(&w, 1);
@@ -338,7 +338,7 @@ fn hooks_can_be_turned_off() {
 }
 
 #[test]
-fn a_session_that_was_not_named_is_found_by_what_its_hooks_say() {
+fn session_without_a_known_id_is_found_by_its_hooks() {
     let (w, mut agent) = world();
     w.hooked_loop(&["--promise", "FINISHED"], &["--continue"]);
     agent.until_prompted(&w, 1);
@@ -409,7 +409,7 @@ fn the_guard_denies_a_dangerous_command_and_the_worker_has_a_warning() {
 }
 
 #[test]
-fn a_host_that_is_slow_to_say_what_happened_is_waited_for() {
+fn hook_waits_for_slow_input() {
     let w = World::new();
     let start = ["session", "start", "all of it", "--session-id", "s", "--max-iterations", "0"];
     let _ = w.swarm(&start).ok();
@@ -433,7 +433,7 @@ fn a_host_that_is_slow_to_say_what_happened_is_waited_for() {
 }
 
 #[test]
-fn a_worker_that_says_that_its_turn_is_over_is_idle() {
+fn plain_worker_is_idle_after_a_reported_turn_end() {
     let (w, mut agent) = world();
     let claude = w.claude();
     let _ = w.spawn("w", &[], &[&claude]).ok();

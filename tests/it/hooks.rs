@@ -81,7 +81,7 @@ impl Settings {
 }
 
 #[test]
-fn theirs_stay_and_ours_come_once_and_go_again() {
+fn install_adds_hooks_once_and_uninstall_restores_the_file() {
     let s = Settings::new(Some(THEIRS));
     s.hooks(&["install"]).ok().says("added the hooks to");
     let once = s.text();
@@ -104,7 +104,7 @@ fn theirs_stay_and_ours_come_once_and_go_again() {
 }
 
 #[test]
-fn what_was_changed_since_stays_and_only_ours_go() {
+fn uninstall_keeps_later_changes_and_removes_only_swarms_hooks() {
     let s = Settings::new(Some(THEIRS));
     s.hooks(&["install"]).ok();
     let edited = s.text().replace("\"zeta\": true", "\"zeta\": false");
@@ -116,7 +116,7 @@ fn what_was_changed_since_stays_and_only_ours_go() {
 }
 
 #[test]
-fn a_file_of_ours_is_made_and_removed_with_its_directory() {
+fn created_settings_file_is_removed_with_its_directory() {
     let s = Settings::new(None);
     s.hooks(&["install"]).ok().says("created");
     assert!(s.text().ends_with("}\n"));
@@ -137,7 +137,7 @@ fn a_file_of_ours_is_made_and_removed_with_its_directory() {
 }
 
 #[test]
-fn a_directory_that_is_not_empty_stays() {
+fn directory_that_is_not_empty_is_kept() {
     let s = Settings::new(None);
     s.hooks(&["install"]).ok();
     let other = s.file.with_file_name("notes.md");
@@ -147,7 +147,7 @@ fn a_directory_that_is_not_empty_stays() {
 }
 
 #[test]
-fn what_is_no_settings_file_is_refused_untouched() {
+fn invalid_settings_file_is_refused_and_not_changed() {
     for (text, why) in [
         ("{\n  \"hooks\": {},\n}\n", "is not valid JSON"),
         ("// mine\n{}\n", "is not valid JSON"),
@@ -171,7 +171,7 @@ fn what_is_no_settings_file_is_refused_untouched() {
 }
 
 #[test]
-fn a_link_stays_a_link_and_a_mode_stays() {
+fn symlink_and_file_mode_are_kept() {
     let s = Settings::new(Some(THEIRS));
     let real = s.world.path("dotfiles.json");
     fs::rename(&s.file, &real).unwrap();
@@ -207,7 +207,7 @@ fn a_read_only_file_is_an_error() {
 }
 
 #[test]
-fn many_at_once_are_as_one() {
+fn concurrent_installs_add_each_hook_once() {
     let s = Settings::new(Some(THEIRS));
     std::thread::scope(|scope| {
         for _ in 0..6 {
@@ -221,7 +221,7 @@ fn many_at_once_are_as_one() {
 }
 
 #[test]
-fn tabs_line_ends_and_a_mark_stay() {
+fn tabs_line_ends_and_byte_order_mark_are_kept() {
     let text = "\u{feff}{\r\n\t\"b\": 1,\r\n\t\"a\": {\r\n\t\t\"x\": []\r\n\t}\r\n}\r\n";
     let s = Settings::new(Some(text));
     s.hooks(&["install"]).ok();
@@ -236,7 +236,7 @@ fn tabs_line_ends_and_a_mark_stay() {
 }
 
 #[test]
-fn an_old_path_of_ours_is_brought_up_to_date_and_an_unknown_past_is_no_harm() {
+fn old_hook_path_is_updated_and_uninstall_works_without_a_backup() {
     let old =
         r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"/gone/swarm hook stop"}]}]},"a":1}"#;
     let s = Settings::new(Some(old));
@@ -254,7 +254,7 @@ fn an_old_path_of_ours_is_brought_up_to_date_and_an_unknown_past_is_no_harm() {
 }
 
 #[test]
-fn users_and_codex_files_are_where_the_agents_look() {
+fn user_and_codex_settings_are_in_the_agents_directories() {
     let mut s = Settings::new(None);
     s.hooks(&["install", "--scope", "user"]).ok();
     s.hooks(&["install", "--agent", "codex"]).ok();
@@ -278,7 +278,7 @@ fn users_and_codex_files_are_where_the_agents_look() {
 }
 
 #[test]
-fn status_says_what_is_where_and_whether_the_program_is_there() {
+fn hooks_status_shows_each_file_and_a_missing_program() {
     let s = Settings::new(Some(THEIRS));
     s.hooks(&["install"]).ok();
     let of = |args: &[&str]| s.hooks(&[&["status", "--format", "json"], args].concat()).ok().json();
@@ -316,7 +316,7 @@ fn status_says_what_is_where_and_whether_the_program_is_there() {
 
 /// An agent takes exit status 2 for "do not stop".
 #[test]
-fn a_hook_whose_program_has_gone_holds_nobody() {
+fn hook_without_its_program_exits_with_0() {
     let s = Settings::new(None);
     s.hooks(&["install"]).ok();
     let line = s.ours("Stop").pop().unwrap().replace(SWARM, "/gone/swarm");

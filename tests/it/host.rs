@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use crate::world::{SWARM, World, is_alive, signal};
 
 #[test]
-fn a_login_shell_that_is_no_posix_shell_does_not_matter() {
+fn login_shell_that_is_not_posix_is_not_used() {
     let mut world = World::new();
     let shell = world.path("fish");
     let script = "#!/bin/sh\necho \"$*\" >>\"$HOME/used\"\necho 'syntax error' >&2\nexit 127\n";
@@ -77,7 +77,7 @@ fn each_worker_has_the_environment_of_its_own_spawn_also_in_later_runs() {
 }
 
 #[test]
-fn a_workers_own_tmux_is_neither_ours_nor_the_users() {
+fn worker_can_run_and_end_a_tmux_server_of_its_own() {
     let world = World::new();
     let _ = world.spawn("victim", &[], &["sleep", "600"]).ok();
     let users = |args: &[&str]| {
@@ -104,7 +104,7 @@ fn a_workers_own_tmux_is_neither_ours_nor_the_users() {
 }
 
 #[test]
-fn home_and_a_path_are_environment_enough() {
+fn swarm_works_with_only_home_and_path_set() {
     let world = World::new();
     let mut spawn = world.command(SWARM);
     spawn.env_clear().env("HOME", world.path("home")).env("SWARM_DIR", world.swarm_dir());
@@ -127,7 +127,7 @@ fn home_and_a_path_are_environment_enough() {
 }
 
 #[test]
-fn without_tmux_nothing_is_spawned_and_nothing_is_given_up() {
+fn spawn_without_tmux_fails_and_workers_become_unreachable() {
     let world = World::new();
     let repo = world.repo("repo");
     let cwd = ["--cwd", repo.to_str().unwrap(), "--worktree"];
@@ -150,7 +150,7 @@ fn without_tmux_nothing_is_spawned_and_nothing_is_given_up() {
 }
 
 #[test]
-fn a_spawn_under_a_tmux_that_hangs_is_answered_and_comes_up_when_it_wakes() {
+fn spawn_under_a_hanging_tmux_times_out_and_starts_later() {
     let world = World::new();
     let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
     let server = world.tmux_pid();

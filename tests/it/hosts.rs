@@ -409,7 +409,7 @@ fn failures_name_the_reason_and_the_next_step() {
 }
 
 #[test]
-fn install_copies_checks_and_replaces() {
+fn host_install_copies_checks_and_replaces_the_program() {
     let hosts = Hosts::new(&["a"]);
     let installed = hosts.host("a").dir.join("home/.local/bin/swarm");
     let binary = hosts.world.path("built");
@@ -432,7 +432,7 @@ fn install_copies_checks_and_replaces() {
 }
 
 #[test]
-fn install_without_a_file_takes_a_static_swarm_of_this_release() {
+fn install_without_a_file_uses_a_static_swarm_of_this_release() {
     let hosts = Hosts::new(&["a"]);
     let installed = hosts.host("a").dir.join("home/.local/bin/swarm");
     let install = || hosts.swarm("host install a --yes");
@@ -588,7 +588,7 @@ fn ui_shows_and_changes_workers_of_hosts() {
 }
 
 #[test]
-fn two_clients_at_once_and_a_stale_control_socket_do_no_harm() {
+fn concurrent_clients_and_a_stale_control_socket_work() {
     let hosts = Hosts::new(&["a"]);
     let mut first: Vec<_> = (0..4).map(|_| hosts.world.follow(&["host", "check", "a"])).collect();
     for client in &mut first {
@@ -608,7 +608,7 @@ fn two_clients_at_once_and_a_stale_control_socket_do_no_harm() {
 }
 
 #[test]
-fn code_travels_by_git_in_both_directions() {
+fn code_is_transferred_by_git_in_both_directions() {
     let hosts = Hosts::new(&["a"]);
     let repo = hosts.world.repo("app");
     let git = |args: &[&str]| {
@@ -675,7 +675,7 @@ fn work_of_a_loop_on_a_host_is_merged_by_the_command_that_swarm_prints() {
 }
 
 #[test]
-fn ignored_files_travel_only_if_they_are_named() {
+fn ignored_files_are_sent_only_if_they_are_named() {
     let hosts = Hosts::new(&["a"]);
     let repo = hosts.world.repo("app");
     let write = |name: &str, text: &str| fs::write(repo.join(name), text).unwrap();
@@ -742,7 +742,7 @@ fn silent_hosts_do_not_delay_the_table() {
 }
 
 #[test]
-fn host_that_starts_again_has_its_daemon_again() {
+fn host_that_was_rebooted_gets_its_daemon_again() {
     let mut hosts = Hosts::new(&["a"]);
     let cwd = hosts.host("a").dir.join("home/work").display().to_string();
     let _ = hosts.swarm(&format!("spawn --on a --name x --cwd {cwd} -- sleep 600")).ok();

@@ -19,7 +19,7 @@ fn walk(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn nothing_is_open_to_others_whatever_the_umask() {
+fn files_are_private_with_any_umask() {
     for swarm_dir in ["swarm".to_owned(), "d".repeat(90)] {
         let world = World::new().with_swarm_dir(&swarm_dir);
         let mut agent = world.agent("a");
@@ -64,7 +64,7 @@ fn nothing_is_open_to_others_whatever_the_umask() {
 }
 
 #[test]
-fn values_are_literal_everywhere() {
+fn special_characters_in_paths_and_values_are_literal() {
     let world = World::new();
     let marker = |n: u32| world.path(format!("P{n}")).display().to_string();
     let (shell, format) = (|n| format!("$(touch {})", marker(n)), |n| format!("#(touch {})", marker(n)));

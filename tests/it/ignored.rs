@@ -40,7 +40,7 @@ const CACHES: &str = "mkdir -p target web/node_modules/x pkg/__pycache__ venv; e
     echo 1 >web/node_modules/x/i.js; : >pkg/__pycache__/a.pyc; : >venv/pyvenv.cfg";
 
 #[test]
-fn every_removal_refuses_and_names_ignored_files_until_they_are_given_up() {
+fn removals_refuse_ignored_files_until_they_are_discarded() {
     let world = World::new();
     let repo = repo(&world);
     for (name, verb) in [
@@ -67,7 +67,7 @@ fn every_removal_refuses_and_names_ignored_files_until_they_are_given_up() {
 }
 
 #[test]
-fn force_dirty_gives_up_changes_alone() {
+fn force_dirty_does_not_discard_ignored_files() {
     let world = World::new();
     let repo = repo(&world);
     let tree = ended(&world, &repo, "w", "echo x >new.txt; echo KEY=1 >.env");
@@ -84,7 +84,7 @@ fn force_dirty_gives_up_changes_alone() {
 }
 
 #[test]
-fn caches_go_and_are_named() {
+fn deleted_caches_are_named() {
     let world = World::new();
     let repo = repo(&world);
     let tree = ended(&world, &repo, "w", CACHES);
@@ -96,7 +96,7 @@ fn caches_go_and_are_named() {
 }
 
 #[test]
-fn what_holds_no_data_of_its_own_is_no_reason_to_refuse() {
+fn links_caches_and_pushed_clones_do_not_prevent_a_removal() {
     let world = World::new();
     let repo = repo(&world);
     // A link, an empty directory, a cache inside an ignored directory, a clone that its remote has.
@@ -142,7 +142,7 @@ fn names_with_newlines_and_a_tree_of_links_do_not_confuse_the_list() {
 }
 
 #[test]
-fn one_bad_worktree_among_ten_keeps_only_its_own_worker() {
+fn clean_all_keeps_only_the_worker_with_ignored_files() {
     let world = World::new();
     let repo = repo(&world);
     let names: Vec<String> = (0..10).map(|n| format!("w{n}")).collect();
@@ -162,7 +162,7 @@ fn one_bad_worktree_among_ten_keeps_only_its_own_worker() {
 }
 
 #[test]
-fn loop_that_suggests_clean_names_what_clean_would_delete() {
+fn loop_end_names_the_files_that_clean_would_delete() {
     let world = World::new();
     let repo = repo(&world);
     let run = |name: &str, script: &str| {

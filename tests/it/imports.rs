@@ -133,7 +133,7 @@ fn circles(graph: &BTreeMap<&Module, BTreeSet<&Module>>) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn no_files_import_each_other_in_a_circle() {
+fn source_files_have_no_import_cycles() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = vec![];
     for dir in ["state/src", "src"] {

@@ -57,7 +57,7 @@ fn honest_changes_of_tests_count() {
 }
 
 #[test]
-fn fewer_tests_count_after_they_were_approved() {
+fn fewer_tests_count_after_approval() {
     let d = project();
     let go = d.path("go");
     nix::unistd::mkfifo(&go, nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -155,7 +155,7 @@ fn the_tests_of_a_report_are_named() {
 }
 
 #[test]
-fn a_report_that_is_stale_or_invalid_is_not_believed() {
+fn stale_or_invalid_test_report_does_not_count() {
     let d = node();
     let report = "<testsuite><testcase name='a'/></testsuite>";
     let check = format!("[ -e forged ] || echo \"{report}\" >r.xml; grep -q + calc.js");

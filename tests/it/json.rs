@@ -417,7 +417,7 @@ fn page_and_schema_have_the_same_fields() {
 }
 
 #[test]
-fn words_are_those_of_the_code() {
+fn schema_words_match_the_code() {
     let schemas = schemas();
     let words = |name: &str| names(&schemas.definitions()[name]);
     assert_eq!(words("loop_end"), LoopEnd::ALL.map(|end| end.word().to_owned()).into());

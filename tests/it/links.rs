@@ -311,7 +311,7 @@ fn start_followed(hosts: &Hosts, host: &Host) {
 }
 
 #[test]
-fn no_verb_hangs_or_acts_twice_over_links_that_are_cut_or_stall() {
+fn commands_neither_hang_nor_repeat_over_cut_or_stalled_links() {
     let Some(hosts) = hosts() else {
         eprintln!("{SKIPPED}");
         return;
@@ -381,7 +381,7 @@ fn host_that_loses_power_shows_its_workers_as_lost() {
 }
 
 #[test]
-fn full_disk_of_a_host_is_reported_and_survived() {
+fn full_disk_of_a_host_is_reported_and_its_loop_continues() {
     let world = World::new();
     let disk = Disk(tempfile::Builder::new().prefix("swarm-it-disk-").tempdir_in("/tmp").unwrap());
     let dir = disk.0.path();

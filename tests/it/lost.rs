@@ -58,7 +58,7 @@ fn check_every_verb(world: &World) {
 }
 
 #[test]
-fn workers_of_a_server_that_cannot_end_are_lost_and_its_client_is_ended() {
+fn workers_of_a_stuck_tmux_server_are_lost_and_its_client_is_ended() {
     let world = world_with_workers();
     let (server, _) = server_that_cannot_end(&world);
     world.until_status("loop", "lost");
@@ -67,7 +67,7 @@ fn workers_of_a_server_that_cannot_end_are_lost_and_its_client_is_ended() {
 }
 
 #[test]
-fn a_server_that_holds_no_pane_and_does_not_exit_is_replaced() {
+fn stuck_tmux_server_without_panes_is_replaced() {
     let world = world_with_workers();
     let (server, _) = server_that_cannot_end(&world);
     signal(server, Signal::SIGSTOP);
@@ -90,7 +90,7 @@ fn a_server_that_holds_no_pane_and_does_not_exit_is_replaced() {
 }
 
 #[test]
-fn a_worker_of_a_server_that_cannot_end_can_be_killed() {
+fn worker_of_a_stuck_tmux_server_can_be_killed() {
     let world = world_with_workers();
     let (server, client) = server_that_cannot_end(&world);
     signal(server, Signal::SIGSTOP);
@@ -103,7 +103,7 @@ fn a_worker_of_a_server_that_cannot_end_can_be_killed() {
 }
 
 #[test]
-fn a_server_that_hangs_while_its_agents_live_is_unreachable() {
+fn hanging_tmux_server_with_live_agents_is_unreachable() {
     let world = world_with_workers();
     let server = world.tmux_pid();
     signal(server, Signal::SIGSTOP);
@@ -119,7 +119,7 @@ fn a_server_that_hangs_while_its_agents_live_is_unreachable() {
 
 /// The wrapper left no record, and tmux cannot be asked.
 #[test]
-fn an_agent_that_was_killed_with_its_wrapper_under_a_hanging_server_is_lost() {
+fn agent_killed_with_its_wrapper_under_a_hanging_tmux_is_lost() {
     let world = world_with_workers();
     let server = world.tmux_pid();
     let wrappers: Vec<u32> =

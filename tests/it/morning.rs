@@ -131,7 +131,7 @@ fn all_groups_have_their_lines_in_the_order_of_attention() {
 }
 
 #[test]
-fn markdown_and_html_show_the_same_workers_and_no_markup_from_outside() {
+fn markdown_and_html_show_the_same_workers_with_escaped_markup() {
     let w = World::new();
     a_night(&w);
     let markdown = w.swarm(&["report", "--format", "markdown"]).ok().out;
@@ -156,7 +156,7 @@ fn markdown_and_html_show_the_same_workers_and_no_markup_from_outside() {
 }
 
 #[test]
-fn a_view_starts_where_a_person_last_looked() {
+fn overview_starts_at_the_time_of_the_last_look() {
     let w = World::new();
     looped(&w, "a", &["-n", "1", "--check", "true"], "exit 0").ok();
     let _ = w.spawn_sh("bad", &[], "exit 4").ok();
@@ -202,7 +202,7 @@ fn a_view_starts_where_a_person_last_looked() {
 }
 
 #[test]
-fn of_two_looks_the_later_one_counts_and_none_is_in_the_future() {
+fn latest_look_counts_and_a_future_one_is_refused() {
     let w = World::new();
     w.start_daemon();
     let since = |view: &Value| chrono::DateTime::parse_from_rfc3339(view["since"].as_str().unwrap()).unwrap();
@@ -229,7 +229,7 @@ fn of_two_looks_the_later_one_counts_and_none_is_in_the_future() {
 }
 
 #[test]
-fn an_agent_that_reads_the_view_is_not_a_person() {
+fn overview_read_by_an_agent_is_not_a_look() {
     let w = World::new();
     let script = format!("{SWARM} report; echo $? > end; exec sleep 600");
     let _ = w.spawn_sh("done", &[], "exit 0").ok();
@@ -243,7 +243,7 @@ fn an_agent_that_reads_the_view_is_not_a_person() {
 }
 
 #[test]
-fn without_workers_and_with_a_bad_time_the_view_says_so() {
+fn empty_overview_and_an_invalid_time_are_reported() {
     let w = World::new();
     w.swarm(&["report"]).ok().warns("no workers\n");
     assert!(w.daemon_pid().is_some(), "the first command starts the daemon");
@@ -257,7 +257,7 @@ fn without_workers_and_with_a_bad_time_the_view_says_so() {
 }
 
 #[test]
-fn a_damaged_file_of_the_last_look_covers_everything() {
+fn overview_covers_everything_if_the_last_look_is_unreadable() {
     let w = World::new();
     let _ = w.spawn_sh("a", &[], "exit 0").ok();
     w.until_status("a", "done");

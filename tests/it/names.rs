@@ -57,7 +57,7 @@ fn verbs(command: &clap::Command, path: &[String]) -> Vec<Vec<Option<String>>> {
 }
 
 #[test]
-fn what_is_no_name_is_refused_by_every_verb_and_touches_nothing() {
+fn invalid_name_is_refused_by_every_command_and_changes_nothing() {
     let world = World::new();
     std::fs::create_dir(world.path("precious")).unwrap();
     std::fs::write(world.path("precious/file"), "mine").unwrap();
@@ -101,7 +101,7 @@ fn what_is_no_name_is_refused_by_every_verb_and_touches_nothing() {
 }
 
 #[test]
-fn a_name_that_begins_another_hits_its_own_worker_alone() {
+fn name_that_is_a_prefix_of_another_affects_only_its_worker() {
     let world = World::new();
     let _ = world.spawn("task-1", &[], &["sleep", "600"]).ok();
     let _ = world
@@ -129,7 +129,7 @@ fn a_name_that_begins_another_hits_its_own_worker_alone() {
 }
 
 #[test]
-fn every_legal_name_works_through_a_whole_life() {
+fn every_valid_name_works_from_spawn_to_clean() {
     let world = World::new();
     // Numbers are windows' indexes to tmux, and some of these are names of ours.
     let longest = "n".repeat(64);

@@ -121,7 +121,7 @@ fn only_allowed_hosts_are_reached() {
 }
 
 #[test]
-fn a_flood_of_refused_hosts_is_cut_off() {
+fn log_of_many_refused_hosts_is_limited() {
     let Some(mut caller) = Caller::new() else { return };
     caller.start(&[]).ok();
     let answer = caller.ask(

@@ -131,7 +131,7 @@ fn signature(body: &str) -> String {
 }
 
 #[test]
-fn twenty_ends_in_a_minute_are_five_messages_and_a_digest_on_every_channel() {
+fn twenty_ends_in_a_minute_give_five_messages_and_a_digest() {
     let mut w = World::new();
     let (ntfy, webhook) = (Recorder::start(200), Recorder::start(204));
     let record = format!("printf '%s|' \"$@\" >>{0}; echo >>{0}", w.path("shown").display());
@@ -289,7 +289,7 @@ fn a_channel_that_fails_delays_nothing_and_is_shown() {
 }
 
 #[test]
-fn test_says_what_happened_on_each_channel() {
+fn notify_test_reports_the_result_of_each_channel() {
     let mut w = World::new();
     let _ = w.swarm(&["notify", "test"]).code(1).says("no channel in [notify]").warns("ntfy = \"https://");
     let (ntfy, webhook) = (Recorder::start(200), Recorder::start(403));

@@ -151,7 +151,7 @@ fn hold(world: &World, words: &[OsString]) -> bool {
 }
 
 #[test]
-fn every_verb_bears_streams_that_take_nothing() {
+fn every_command_survives_closed_and_full_streams() {
     let w = world();
     let mut complained = 0;
     for (words, verb) in verbs() {
@@ -165,7 +165,7 @@ fn every_verb_bears_streams_that_take_nothing() {
 }
 
 #[test]
-fn help_and_completions_bear_streams_that_take_nothing() {
+fn help_and_completions_survive_closed_and_full_streams() {
     let w = World::new();
     let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
     for some in
@@ -182,7 +182,7 @@ fn help_and_completions_bear_streams_that_take_nothing() {
 }
 
 #[test]
-fn a_demo_whose_reader_left_leaves_nothing_behind() {
+fn demo_with_a_closed_pipe_leaves_no_files() {
     let mut w = World::new();
     let tmp = w.path("tmp");
     std::fs::create_dir(&tmp).unwrap();
@@ -202,7 +202,7 @@ fn a_demo_whose_reader_left_leaves_nothing_behind() {
 }
 
 #[test]
-fn any_terminal_will_do() {
+fn commands_work_with_any_term_columns_and_locale() {
     let mut w = world();
     let wide = "9".repeat(30);
     let odd = [
@@ -320,7 +320,7 @@ fn hold_arguments(world: &World, words: &[OsString], verb: &clap::Command) {
 }
 
 #[test]
-fn every_argument_bears_any_value() {
+fn every_argument_survives_any_value() {
     let w = world();
     // The other verbs need the daemon that these would end; and a demo has no arguments.
     let left_out = |words: &[OsString]| words[0] == "demo" || words[0] == "daemon" && words[1] != "status";
@@ -345,7 +345,7 @@ fn every_argument_bears_any_value() {
 }
 
 #[test]
-fn what_a_pane_is_told_to_run_may_be_anything() {
+fn wrapper_survives_any_launch_file() {
     let w = World::new();
     let good = r#"{"argv":["true"],"env":{},"cwd":"/","stdin":null,"end_leftovers":false}"#;
     let cases = [

@@ -156,7 +156,7 @@ fn second_host_is_refused_with_the_name_of_the_first() {
 }
 
 #[test]
-fn lock_of_another_host_that_looks_free_is_not_taken() {
+fn lock_of_another_host_is_not_taken_even_if_it_looks_free() {
     let world = World::new();
     let Some(one) = Host::start(&world, "node1", "b1", false) else { return eprintln!("{SKIPPED}") };
     let _ = one.swarm(&["spawn", "--name", "w", "--", "sleep", "600"]).ok();
@@ -168,7 +168,7 @@ fn lock_of_another_host_that_looks_free_is_not_taken() {
 }
 
 #[test]
-fn host_that_left_agents_running_keeps_the_directory_until_a_person_decides() {
+fn host_with_running_agents_keeps_the_directory_until_a_take_over() {
     let world = World::new();
     let Some(one) = Host::start(&world, "node1", "b1", false) else { return eprintln!("{SKIPPED}") };
     let Some(two) = Host::start(&world, "node2", "b2", false) else { return eprintln!("{SKIPPED}") };
@@ -225,7 +225,7 @@ fn take_over_ends_the_old_daemon_and_repeats_its_iteration_once() {
 }
 
 #[test]
-fn two_hosts_that_take_over_at_once_become_one_owner() {
+fn concurrent_take_overs_give_one_owner() {
     let world = World::new();
     let Some(one) = Host::start(&world, "node1", "b1", false) else { return eprintln!("{SKIPPED}") };
     let Some(two) = Host::start(&world, "node2", "b2", false) else { return eprintln!("{SKIPPED}") };

@@ -131,44 +131,44 @@ fn rounds_of(phase: &Phase) {
 const PLAIN: Phase = Phase { name: "spawning", flags: &[], script: "sleep 0.3", lasts: 60, failures: 0 };
 
 #[test]
-fn while_the_run_is_started() {
+fn daemon_crash_while_the_run_is_started_repeats_nothing() {
     rounds_of(&PLAIN);
 }
 
 #[test]
-fn while_the_agent_comes_up() {
+fn daemon_crash_while_the_agent_starts_repeats_nothing() {
     rounds_of(&Phase { name: "starting", flags: PASTE, script: SLOW_TUI, lasts: 1200, ..PLAIN });
 }
 
 #[test]
-fn while_the_prompt_is_delivered() {
+fn daemon_crash_while_the_prompt_is_delivered_repeats_nothing() {
     rounds_of(&Phase { name: "prompting", flags: PASTE, script: TUI, lasts: 900, ..PLAIN });
 }
 
 #[test]
-fn while_the_agent_works() {
+fn daemon_crash_while_the_agent_works_repeats_nothing() {
     rounds_of(&Phase { name: "running", script: "sleep 0.5", lasts: 500, ..PLAIN });
 }
 
 #[test]
-fn while_a_silent_agent_is_ended() {
+fn daemon_crash_while_a_silent_agent_is_ended_repeats_nothing() {
     let script = "echo an answer; trap 'sleep 0.5; exit 0' TERM; sleep 600 & wait";
     rounds_of(&Phase { name: "ending", flags: &["--inactivity-timeout", "1"], script, lasts: 500, ..PLAIN });
 }
 
 #[test]
-fn while_the_run_is_judged() {
+fn daemon_crash_while_the_gates_run_repeats_nothing() {
     rounds_of(&Phase { name: "judging", lasts: 40, ..PLAIN });
 }
 
 #[test]
-fn while_it_backs_off() {
+fn daemon_crash_during_a_backoff_repeats_nothing() {
     let script = "[ $(wc -l <runs) -gt 1 ]";
     rounds_of(&Phase { name: "backing_off", script, lasts: 1000, failures: 1, ..PLAIN });
 }
 
 #[test]
-fn while_it_is_paused() {
+fn daemon_crash_while_the_loop_is_paused_repeats_nothing() {
     let next = AtomicUsize::new(0);
     while next.fetch_add(1, Ordering::Relaxed) < rounds() {
         let world = World::new();
@@ -197,7 +197,7 @@ fn while_it_is_paused() {
 }
 
 #[test]
-fn the_tmux_server_with_five_loops_in_it() {
+fn death_of_the_tmux_server_makes_its_five_loops_lost() {
     let world = World::new();
     let mut agents: Vec<_> = (1..=5).map(|n| (format!("w{n}"), world.agent(&n.to_string()))).collect();
     for (name, agent) in &mut agents {
@@ -232,7 +232,7 @@ fn the_tmux_server_with_five_loops_in_it() {
 }
 
 #[test]
-fn the_socket_of_a_tmux_server_goes_with_the_daemon() {
+fn daemon_stop_removes_the_socket_of_a_dead_tmux_server() {
     let world = World::new();
     let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
     signal(world.tmux_pid(), Signal::SIGKILL);
@@ -242,7 +242,7 @@ fn the_socket_of_a_tmux_server_goes_with_the_daemon() {
 }
 
 #[test]
-fn a_tmux_server_without_any_session_is_as_good_as_another() {
+fn tmux_server_without_a_session_is_used() {
     let world = World::new();
     let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
     signal(world.tmux_pid(), Signal::SIGKILL);
@@ -259,7 +259,7 @@ fn a_tmux_server_without_any_session_is_as_good_as_another() {
 
 /// A control client whose daemon died with a reply unread: tmux keeps it, and waits for it when it is to end.
 #[test]
-fn a_client_that_a_dead_daemon_left_behind_does_not_keep_the_tmux_server() {
+fn control_client_of_a_dead_daemon_does_not_keep_the_tmux_server() {
     let world = World::new();
     let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
     let server = world.tmux_pid();
@@ -285,7 +285,7 @@ fn a_client_that_a_dead_daemon_left_behind_does_not_keep_the_tmux_server() {
 }
 
 #[test]
-fn an_empty_tmux_server_whose_socket_was_removed_is_found_by_the_next_daemon() {
+fn empty_tmux_server_without_its_socket_is_found_by_the_next_daemon() {
     let world = World::new();
     let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
     let server = world.tmux_pid();
@@ -301,7 +301,7 @@ fn an_empty_tmux_server_whose_socket_was_removed_is_found_by_the_next_daemon() {
 }
 
 #[test]
-fn a_daemon_whose_socket_was_removed_is_reached_again() {
+fn daemon_recreates_its_removed_socket() {
     let world = World::new();
     let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
     let daemon = world.daemon_pid();
@@ -311,7 +311,7 @@ fn a_daemon_whose_socket_was_removed_is_reached_again() {
 }
 
 #[test]
-fn a_kill_whose_daemon_dies_is_done_by_the_next() {
+fn kill_during_a_daemon_crash_is_done_by_the_next() {
     let mut world = World::new();
     world.set("SWARM_CRASH_AT", "terminate:1");
     let first = world.start_daemon();

@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use crate::world::{SWARM, World, is_alive, signal};
 
 #[test]
-fn clients_from_everywhere_reach_one_daemon() {
+fn clients_with_different_paths_to_the_directory_reach_one_daemon() {
     let world = World::new();
     let home = world.path("home");
     std::os::unix::fs::symlink(&home, world.path("link")).unwrap();
@@ -41,7 +41,7 @@ fn clients_from_everywhere_reach_one_daemon() {
 }
 
 #[test]
-fn two_long_homes_work_and_share_nothing() {
+fn two_long_home_directories_share_no_daemon() {
     let world = World::new();
     let homes = ["a", "b"].map(|end| world.path(format!("{}/{end}", "h".repeat(90))));
     let swarm = |home: &std::path::Path, args: &[&str]| {
@@ -68,7 +68,7 @@ fn two_long_homes_work_and_share_nothing() {
 }
 
 #[test]
-fn a_daemon_whose_directory_goes_away_leaves_and_the_next_finds_its_agents() {
+fn daemon_without_its_directory_exits_and_the_next_finds_its_agents() {
     // With a screen to look at, and with nothing that would wake it.
     for pattern in [&[][..], &["--done-pattern", "never"]] {
         for moved in [false, true] {

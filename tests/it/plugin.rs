@@ -28,7 +28,7 @@ fn tree(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn the_plugins_are_written_enabled_and_taken_away_again() {
+fn plugins_are_written_enabled_and_removed() {
     let world = World::new();
     let claude = world.work().join(".claude");
     plugin(&world, &["install"]).ok().says("enabled the plugins").warns("claude plugin marketplace add");
@@ -67,7 +67,7 @@ fn the_plugins_are_written_enabled_and_taken_away_again() {
 }
 
 #[test]
-fn a_file_of_somebody_elses_stops_everything() {
+fn install_is_refused_if_a_file_of_the_user_is_in_the_way() {
     let world = World::new();
     let claude = world.work().join(".claude");
     fs::create_dir_all(claude.join("commands")).unwrap();
@@ -83,7 +83,7 @@ fn a_file_of_somebody_elses_stops_everything() {
 }
 
 #[test]
-fn settings_that_were_broken_since_keep_everything_where_it_is() {
+fn uninstall_with_broken_settings_changes_nothing() {
     let world = World::new();
     plugin(&world, &["install"]).ok();
     let settings = world.work().join(".claude/settings.json");
@@ -98,7 +98,7 @@ fn settings_that_were_broken_since_keep_everything_where_it_is() {
 }
 
 #[test]
-fn what_was_changed_since_stays() {
+fn changed_plugin_file_is_kept() {
     let world = World::new();
     let file = world.work().join(".claude/commands/ralph-loop.md");
     plugin(&world, &["install"]).ok();
@@ -110,7 +110,7 @@ fn what_was_changed_since_stays() {
 
 /// An earlier release's file is replaced: it is as it was written then.
 #[test]
-fn what_an_earlier_install_wrote_is_replaced() {
+fn plugin_file_of_an_earlier_release_is_replaced() {
     let world = World::new();
     plugin(&world, &["install"]).ok();
     let file = world.work().join(".claude/commands/ralph-loop.md");
@@ -130,7 +130,7 @@ fn what_an_earlier_install_wrote_is_replaced() {
 }
 
 #[test]
-fn a_marketplace_is_kept_as_long_as_somebody_needs_it() {
+fn marketplace_is_removed_with_its_last_installation() {
     let world = World::new();
     plugin(&world, &["install"]).ok();
     plugin(&world, &["install", "--scope", "user"]).ok();
@@ -144,7 +144,7 @@ fn a_marketplace_is_kept_as_long_as_somebody_needs_it() {
 }
 
 #[test]
-fn hooks_and_plugins_in_one_file_come_and_go_in_any_order() {
+fn hooks_and_plugins_in_one_file_can_be_removed_in_any_order() {
     let text = "{\"model\": \"x\",   \"hooks\": {}}";
     for out in [["hooks", "plugin"], ["plugin", "hooks"]] {
         let world = World::new();
@@ -164,7 +164,7 @@ fn hooks_and_plugins_in_one_file_come_and_go_in_any_order() {
 }
 
 #[test]
-fn a_directory_can_be_named_and_opencode_gets_one_file() {
+fn plugin_directory_can_be_chosen_and_opencode_gets_one_file() {
     let world = World::new();
     plugin(&world, &["install", "--dir", "market"]).ok();
     let settings = value(&world.work().join(".claude/settings.json"));

@@ -98,7 +98,7 @@ fn ralph_dir(world: &World) -> PathBuf {
 }
 
 #[test]
-fn a_running_predecessor_is_shown_and_left_alone() {
+fn running_workers_of_the_predecessor_are_shown_and_not_changed() {
     let w = World::new();
     let theirs = Predecessor::start(&w);
     let before = bytes(&w);
@@ -152,7 +152,7 @@ fn a_spawn_that_replaces_a_name_keeps_the_predecessors_files_and_windows() {
 }
 
 #[test]
-fn a_loop_whose_window_is_gone_is_taken_over_by_resume_where_it_was() {
+fn resume_continues_a_predecessors_loop_without_a_window() {
     let w = World::new();
     let mut agent = w.agent("a");
     put_files(&w, |text| text.replace("v0test", "swarm-it-v0-none"));
@@ -187,7 +187,7 @@ fn a_loop_whose_window_is_gone_is_taken_over_by_resume_where_it_was() {
 }
 
 #[test]
-fn what_the_predecessor_said_was_over_is_over() {
+fn stopped_workers_of_the_predecessor_are_finished() {
     let w = World::new();
     put_files(&w, |text| text.replace("\"status\": \"running\"", "\"status\": \"stopped\""));
     assert_eq!(w.status("agent")["status"], "killed");
@@ -199,7 +199,7 @@ fn what_the_predecessor_said_was_over_is_over() {
 }
 
 #[test]
-fn one_that_has_ended_there_is_taken_from_the_list_by_its_name_alone() {
+fn finished_worker_of_the_predecessor_can_be_cleaned() {
     let w = World::new();
     let theirs = Predecessor::start(&w);
     let before = bytes(&w);

@@ -97,7 +97,7 @@ fn acceptance_1_the_loop_stops_on_a_promise_after_work() {
 }
 
 #[test]
-fn acceptance_2_the_loop_goes_on_without_the_promise() {
+fn acceptance_2_the_loop_continues_without_the_promise() {
     let d = Desk::new();
     let turns = [Said::new(1, &["I'm done"]).printed(), Said::new(1, &[TAG]).printed()];
     let agent = d.agent_called("claude", &[&turns[0], &turns[1]]);
@@ -126,7 +126,7 @@ fn acceptance_4_a_promise_without_work_is_rejected() {
 }
 
 #[test]
-fn work_that_no_snapshot_has_counts_as_work() {
+fn changes_outside_of_the_snapshot_count_as_work() {
     for (setup, work) in [
         ("printf '*.db\\n' >.git/info/exclude", "echo row >app.db"),
         ("git init -q inner", "echo text >inner/file"),
@@ -180,7 +180,7 @@ fn known_fault_a_promise_is_not_overlooked_on_a_screen() {
 }
 
 #[test]
-fn known_fault_a_promise_is_not_overlooked_where_the_prompt_shows_it_on_a_line_of_its_own() {
+fn known_fault_a_promise_shown_in_the_prompt_is_not_overlooked() {
     let d = Desk::new();
     std::fs::write(d.path("PROMPT.md"), format!("Do task A\nWhen done, say\n{TAG}\nand nothing else.\n"))
         .unwrap();
@@ -193,7 +193,7 @@ fn known_fault_a_promise_is_not_overlooked_where_the_prompt_shows_it_on_a_line_o
 }
 
 #[test]
-fn known_fault_a_promise_is_not_overlooked_in_the_agents_words() {
+fn known_fault_a_promise_is_not_overlooked_in_the_agents_text() {
     let d = Desk::new();
     let shapes = [
         vec![TAG, "one more thing: I have cleaned up", "bye"],
@@ -231,7 +231,7 @@ fn known_fault_a_promise_without_work_does_not_end_a_loop() {
 }
 
 #[test]
-fn known_fault_what_a_check_writes_into_the_tree_is_not_the_agents_work() {
+fn known_fault_files_written_by_a_check_are_not_work() {
     let d = Desk::new();
     let agent = d.agent(&["true", &format!("echo '{TAG}'")]);
     let check = ["--check", "date +%N >report.txt"];
@@ -262,7 +262,7 @@ fn a_promise_is_without_work_when_the_repository_is_gone() {
 }
 
 #[test]
-fn a_change_that_hides_from_git_is_seen() {
+fn change_with_the_same_size_and_time_counts_as_work() {
     let d = Desk::new();
     d.commit("code", "one\n");
     // The same size and time.
@@ -275,7 +275,7 @@ fn a_change_that_hides_from_git_is_seen() {
 }
 
 #[test]
-fn how_much_work_a_promise_needs_is_the_users_to_say() {
+fn min_tool_calls_and_on_promise_no_work_set_the_required_work() {
     let d = Desk::new();
     let two = Said::new(2, &[TAG]).printed();
     let agent = d.agent_called("claude", &[&two]);
@@ -300,7 +300,7 @@ fn seen(d: &Desk, report: &Value) -> Value {
 }
 
 #[test]
-fn who_spoke_is_told() {
+fn source_of_the_promise_is_reported() {
     let d = Desk::new();
     let said = Said::new(1, &[TAG]);
     let opencode = |text: &str| {
@@ -331,7 +331,7 @@ fn who_spoke_is_told() {
 }
 
 #[test]
-fn json_that_a_tool_prints_is_no_record_of_an_agent_that_has_another_or_none() {
+fn json_printed_by_a_tool_is_not_a_record_of_the_agent() {
     let d = Desk::new();
     // The forged line says all that a record would, with the tag in the middle of the words.
     let forged = Said::new(3, &[&format!("I am done: {TAG}.")]).printed();
@@ -352,7 +352,7 @@ fn json_that_a_tool_prints_is_no_record_of_an_agent_that_has_another_or_none() {
 }
 
 #[test]
-fn where_a_transcript_was_told_of_and_is_gone_the_screen_is_no_source() {
+fn promise_on_screen_does_not_count_if_the_transcript_is_gone() {
     let d = Desk::new();
     let find = "while [ $# -gt 0 ]; do [ \"$1\" = --session-id ] && id=$2; shift; done; t=\"$HOME/.claude/projects/p/$id.jsonl\"";
     // A report before the pane is known counts for nothing, so the hook repeats it until it counts.
@@ -378,7 +378,7 @@ fn where_a_transcript_was_told_of_and_is_gone_the_screen_is_no_source() {
 }
 
 #[test]
-fn a_done_pattern_of_a_whole_line_is_found_in_what_a_command_prints_as_json() {
+fn line_done_pattern_matches_json_output() {
     let d = Desk::new();
     std::fs::write(d.path("PROMPT.md"), "Do task A\n").unwrap();
     let file = d.path("PROMPT.md").display().to_string();

@@ -49,7 +49,7 @@ pub(crate) fn settled(world: &World) {
 }
 
 #[test]
-fn an_enter_that_is_swallowed_is_pressed_again() {
+fn lost_enter_is_pressed_again() {
     let world = World::new();
     let text: String = (1..=40).map(|n| format!("line {n}\n")).collect();
     std::fs::write(world.path("work/p"), &text).unwrap();
@@ -67,7 +67,7 @@ fn long_text(lines: usize) -> String {
 }
 
 #[test]
-fn a_folded_text_is_sent_whatever_the_agent_makes_of_the_first_enter() {
+fn folded_text_is_sent_even_if_the_first_enter_has_no_effect() {
     for (knob, alt) in [("SETTLE=0.8", "ALT=0"), ("SETTLE=2.5", "ALT=0"), ("SETTLE=2.5", "ALT=1")] {
         let world = World::new();
         let text = long_text(200);
@@ -82,7 +82,7 @@ fn a_folded_text_is_sent_whatever_the_agent_makes_of_the_first_enter() {
 }
 
 #[test]
-fn an_agent_that_draws_late_has_a_text_that_was_reported_as_sent() {
+fn agent_that_draws_late_has_the_text_when_send_returns() {
     for (late, alt) in [("LATE=0.5", "ALT=0"), ("LATE=2", "ALT=0"), ("LATE=2", "ALT=1")] {
         let world = World::new();
         spawn(&world, &["--ready-wait"], &[late, alt]);
@@ -95,7 +95,7 @@ fn an_agent_that_draws_late_has_a_text_that_was_reported_as_sent() {
 }
 
 #[test]
-fn a_text_that_stays_in_the_box_is_no_success() {
+fn send_fails_if_the_text_stays_in_the_box() {
     let world = World::new();
     spawn(&world, &["--ready-wait"], &["DEAF=1"]);
     std::fs::write(world.path("work/p"), long_text(200)).unwrap();
@@ -105,7 +105,7 @@ fn a_text_that_stays_in_the_box_is_no_success() {
 }
 
 #[test]
-fn a_dialog_that_takes_the_place_of_the_box_gets_no_key() {
+fn dialog_that_replaces_the_input_box_gets_no_key() {
     let world = World::new();
     start_loop(&world, &["-n", "1", "--inactivity-timeout", "60"], &["SWAP=0.6", "LATE=3"]);
     let seen = world.until_status("w", "waiting");
@@ -139,7 +139,7 @@ fn a_paste_that_reaches_the_box_behind_a_dialog_is_not_repeated() {
 }
 
 #[test]
-fn a_clock_below_the_box_of_an_unknown_agent_does_not_keep_its_prompt() {
+fn clock_below_the_box_does_not_block_the_prompt_of_an_unknown_agent() {
     let world = World::new();
     let script = r#"stty raw -echo; printf '\033[2J\033[Hhello\r\n> '
         (n=0; while :; do n=$((n + 1)); printf '\0337\033[5;1Htick %s\0338' $n; sleep 0.1; done) &
@@ -150,7 +150,7 @@ fn a_clock_below_the_box_of_an_unknown_agent_does_not_keep_its_prompt() {
 }
 
 #[test]
-fn a_slow_start_loses_nothing() {
+fn slow_agent_start_loses_no_prompt() {
     let world = World::new();
     spawn(&world, &["--prompt", "do it"], &["BOOT=1.5"]);
     assert_eq!(prompts(&world, 1), ["do it"]);
@@ -159,7 +159,7 @@ fn a_slow_start_loses_nothing() {
 }
 
 #[test]
-fn an_agent_that_is_never_ready_gets_nothing_and_is_told_of() {
+fn agent_that_is_never_ready_gets_no_prompt_and_is_reported() {
     let world = World::new();
     spawn(&world, &["--prompt", "do it", "--ready-timeout", "2"], &["BOOT=600"]);
     let seen = world.until_status("w", "waiting");
@@ -168,7 +168,7 @@ fn an_agent_that_is_never_ready_gets_nothing_and_is_told_of() {
 }
 
 #[test]
-fn many_lines_are_one_prompt() {
+fn prompt_of_many_lines_is_sent_once() {
     let world = World::new();
     std::fs::write(world.path("work/p"), "a\n\nb\nc\n").unwrap();
     spawn(&world, &["--prompt-file", "p"], &[]);
@@ -178,7 +178,7 @@ fn many_lines_are_one_prompt() {
 }
 
 #[test]
-fn a_prompt_of_any_size_arrives_whole() {
+fn prompt_of_any_size_arrives_complete() {
     let world = World::new();
     spawn(&world, &["--ready-wait"], &[]);
     for (count, size) in [255, 1024, 4095, 16_300, 16_400, 200_000].into_iter().enumerate() {
@@ -191,7 +191,7 @@ fn a_prompt_of_any_size_arrives_whole() {
 }
 
 #[test]
-fn text_that_looks_like_something_else_is_literal() {
+fn text_with_special_characters_is_sent_literally() {
     let world = World::new();
     spawn(&world, &["--ready-wait"], &[]);
     let odd = "a \\\nb $HOME `id` $(id) \"q\" 's' !! %d \\n ~ * #{pid} #(id) ; Enter";
@@ -206,7 +206,7 @@ fn text_that_looks_like_something_else_is_literal() {
 }
 
 #[test]
-fn the_other_routes_are_literal_too() {
+fn stdin_and_argument_prompts_are_literal() {
     let world = World::new();
     let odd = "- [ ] a \\\nb $HOME `id` $(id) \"q\" 's' !! %d \\n ~ * #{pid}";
     std::fs::write(world.path("work/p"), odd).unwrap();
@@ -238,7 +238,7 @@ fn a_trust_dialog_is_not_answered() {
 }
 
 #[test]
-fn a_dialog_that_nobody_knows_gets_no_prompt() {
+fn unknown_dialog_gets_no_prompt() {
     let world = World::new();
     spawn(&world, &["--prompt", "2 files need work", "--ready-timeout", "2"], &["THEME=1"]);
     let shown = |seen: &Value| seen["screen"].to_string().contains("Select theme");
@@ -249,7 +249,7 @@ fn a_dialog_that_nobody_knows_gets_no_prompt() {
 }
 
 #[test]
-fn the_prompt_itself_is_no_output() {
+fn done_pattern_in_the_prompt_does_not_count() {
     for (flags, knobs) in [(&[][..], &["ALT=0"][..]), (&["--size", "60x30"], &["ECHO=1"])] {
         let world = World::new();
         let text = "Work through all of it, and only when everything is really finished print TASK_DONE";
@@ -267,7 +267,7 @@ fn the_prompt_itself_is_no_output() {
 }
 
 #[test]
-fn the_agents_own_word_is() {
+fn done_pattern_in_the_agents_output_counts() {
     let world = World::new();
     let flags = ["--done-pattern", "TASK_DONE", "--prompt", "When finished print TASK_DONE"];
     spawn(&world, &flags, &["ECHO=1", "WORK=1", "REPLY=TASK_DONE"]);
@@ -276,7 +276,7 @@ fn the_agents_own_word_is() {
 }
 
 #[test]
-fn an_old_marker_does_not_end_a_new_run() {
+fn done_pattern_of_an_earlier_run_does_not_end_a_new_one() {
     let world = World::new();
     std::fs::write(world.path("work/p"), "go\n").unwrap();
     let mut agent = world.agent("a");
@@ -300,7 +300,7 @@ fn an_old_marker_does_not_end_a_new_run() {
 }
 
 #[test]
-fn words_that_come_in_pieces_match() {
+fn done_pattern_printed_in_pieces_matches() {
     let world = World::new();
     let pieces = r"printf 'ALL\033[1Ctasks\033[1Cdone\n'; read x";
     let colours = r"printf '\033[32mTASK\033[0m_\033[1mDONE\033[0m\n\033]8;;http://x\033\\link\033]8;;\033\\ \033[3'; read x";
@@ -315,7 +315,7 @@ fn words_that_come_in_pieces_match() {
 }
 
 #[test]
-fn text_of_many_bytes_and_of_none_panics_nobody() {
+fn multibyte_and_invalid_text_do_not_panic() {
     let world = World::new();
     let text = "é日🦀".repeat(300);
     let script = r#"printf '%s\n\033✓\n\377\376\200\n' "$0"; read x"#;
@@ -337,7 +337,7 @@ fn text_of_many_bytes_and_of_none_panics_nobody() {
 }
 
 #[test]
-fn a_pane_in_copy_mode_takes_what_is_sent() {
+fn pane_in_copy_mode_receives_sent_text() {
     let world = World::new();
     spawn(&world, &["--ready-wait"], &[]);
     let pane = world.status("w")["tmux"]["pane"].as_str().unwrap().to_owned();
@@ -347,7 +347,7 @@ fn a_pane_in_copy_mode_takes_what_is_sent() {
 }
 
 #[test]
-fn an_agent_that_does_not_take_it_is_told_of() {
+fn prompt_that_the_agent_does_not_accept_is_reported() {
     let world = World::new();
     spawn(&world, &["--prompt", "do it"], &["DEAF=1"]);
     let seen = world.until_status("w", "waiting");
@@ -355,7 +355,7 @@ fn an_agent_that_does_not_take_it_is_told_of() {
 }
 
 #[test]
-fn an_agent_that_dies_of_the_paste_has_failed() {
+fn agent_that_exits_during_the_paste_has_failed() {
     let world = World::new();
     spawn(&world, &["--prompt", "do it"], &["DIE=paste"]);
     assert_eq!(world.until_status("w", "failed")["exit_code"], 3);
@@ -379,7 +379,7 @@ fn start_loop(world: &World, flags: &[&str], knobs: &[&str]) {
 }
 
 #[test]
-fn a_loop_pastes_once_an_iteration_and_ends_it_by_silence() {
+fn loop_pastes_once_per_iteration_and_ends_it_by_inactivity() {
     let world = World::new();
     start_loop(&world, &["-n", "2", "--inactivity-timeout", "4"], &["WORK=1", "SETTLE=0.7"]);
     world.until_status("w", "done");
@@ -391,7 +391,7 @@ fn a_loop_pastes_once_an_iteration_and_ends_it_by_silence() {
 }
 
 #[test]
-fn a_loop_ends_by_what_the_agent_says() {
+fn done_pattern_of_the_agent_ends_the_loop() {
     let world = World::new();
     let flags = ["-n", "5", "--inactivity-timeout", "30", "--done-pattern", "ALL IS WELL"];
     start_loop(&world, &flags, &["WORK=1", "REPLY=ALL IS WELL"]);
@@ -454,7 +454,7 @@ fn a_gemini_with_a_bare_p_gets_its_prompt_on_standard_input() {
 }
 
 #[test]
-fn what_cannot_be_an_argument_is_refused_at_spawn() {
+fn prompt_that_cannot_be_an_argument_is_refused_at_spawn() {
     let w = World::new();
     let agent = w.agent("a");
     w.write("long.md", &"x".repeat(120_001));

@@ -88,7 +88,7 @@ fn answer_types() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn hellos_keep_their_shape_for_ever() {
+fn hellos_keep_their_shape() {
     let lines = golden("hello");
     same::<ClientHello>(&lines[0]);
     same::<DaemonHello>(&lines[1]);
@@ -113,13 +113,13 @@ fn every_call_and_its_answer_keep_their_shape() {
 }
 
 #[test]
-fn a_call_without_parameters_may_leave_them_out() {
+fn call_without_parameters_may_omit_them() {
     let request: Request = serde_json::from_str(r#"{"id":1,"method":"ls"}"#).unwrap();
     assert!(request.params.is_null());
 }
 
 #[test]
-fn refusals_keep_their_shape_and_words() {
+fn errors_keep_their_shape_and_codes() {
     let codes: Vec<ErrorCode> =
         golden("errors").iter().map(|line| same::<Response>(line).err.unwrap().code).collect();
     for code in &codes {

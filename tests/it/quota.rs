@@ -106,7 +106,7 @@ fn waits(w: &World, name: &str) {
 }
 
 #[test]
-fn loops_of_an_account_wait_for_the_reset_and_another_account_goes_on() {
+fn loops_of_a_limited_account_wait_and_another_account_continues() {
     let mut w = world(PARK_AT_90);
     configure(
         &w,
@@ -243,7 +243,7 @@ fn a_changed_setting_and_a_lower_figure_end_a_park() {
 }
 
 #[test]
-fn a_limit_that_one_agent_runs_into_parks_the_others() {
+fn limit_reached_by_one_agent_parks_the_others() {
     let mut w = world("");
     let (mut a, mut b) = (working(&mut w, "a"), working(&mut w, "b"));
     a.status_line(&w, 1, &limits(99.0, 7200));
@@ -263,7 +263,7 @@ fn a_limit_that_one_agent_runs_into_parks_the_others() {
 }
 
 #[test]
-fn an_api_key_has_no_limits_and_figures_of_odd_types_do_nothing() {
+fn missing_or_invalid_limits_park_no_loop() {
     let mut w = world(PARK_AT_90);
     let mut a = working(&mut w, "a");
     let mut odd = limits(99.0, 7200);
@@ -290,7 +290,7 @@ fn user_settings(w: &World, command: &str) {
 }
 
 #[test]
-fn the_users_status_line_is_shown() {
+fn status_line_of_the_user_is_shown() {
     let mut w = world("");
     user_settings(&w, "echo \"mine: $(cat | grep -o 'total_cost_usd.*total' | head -c 20)\"");
     let mut a = working(&mut w, "a");
@@ -349,7 +349,7 @@ fn a_status_line_never_fails() {
 }
 
 #[test]
-fn the_figures_are_shown_with_their_resets() {
+fn quota_shows_usage_and_resets() {
     let mut w = world("");
     w.swarm(&["quota"]).ok().warns("no loop of an agent that reports its limits");
     let mut a = working(&mut w, "a");

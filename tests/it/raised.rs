@@ -244,7 +244,7 @@ fn loop_states(w: &World) -> [Value; 3] {
 }
 
 #[test]
-fn resume_all_continues_what_a_shutdown_paused_and_leaves_ended_loops_alone() {
+fn resume_all_continues_paused_loops_and_not_ended_ones() {
     let w = World::new();
     three_loops(&w);
     w.swarm(&["daemon", "stop"]).ok();
@@ -256,7 +256,7 @@ fn resume_all_continues_what_a_shutdown_paused_and_leaves_ended_loops_alone() {
 }
 
 #[test]
-fn setting_resumes_what_a_shutdown_paused_and_not_what_a_person_paused() {
+fn setting_resumes_loops_paused_by_a_shutdown_and_not_by_a_person() {
     let w = World::new();
     w.settings("[daemon]\nresume_after_shutdown = true\n");
     three_loops(&w);

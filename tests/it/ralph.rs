@@ -130,7 +130,7 @@ fn inactivity_timeout_kills_the_agent_and_restarts() {
 }
 
 #[test]
-fn silence_that_burns_cpu_earns_an_extension() {
+fn inactivity_timeout_is_extended_while_the_agent_uses_cpu() {
     let w = World::new();
     let mut agent = w.agent("a");
     w.spawn_loop("agent", &agent, &["--inactivity-timeout", "3"]);
@@ -314,7 +314,7 @@ fn a_signal_that_swarm_did_not_send_is_a_failure() {
 }
 
 #[test]
-fn pause_lets_the_current_agent_go_on_and_starts_no_other() {
+fn pause_lets_the_current_agent_finish_and_starts_no_other() {
     let w = World::new();
     let mut agent = w.agent("a");
     w.spawn_loop("agent", &agent, &[]);
@@ -505,7 +505,7 @@ fn a_name_used_again_archives_the_old_loop() {
 }
 
 #[test]
-fn a_live_name_is_refused() {
+fn name_of_a_live_loop_is_refused() {
     let w = World::new();
     let (one, two) = (w.agent("a"), w.agent("b"));
     w.spawn_loop("agent", &one, &[]);
@@ -516,7 +516,7 @@ fn a_live_name_is_refused() {
 }
 
 #[test]
-fn max_iterations_edited_by_hand_mid_loop_holds() {
+fn max_iterations_edited_in_the_state_file_is_used() {
     let w = World::new();
     let mut agent = w.agent("a");
     let mut follower = w.follow_loop("agent", &agent, &["-n", "9"]);
@@ -542,7 +542,7 @@ fn unknown_keys_in_the_state_file_survive() {
 }
 
 #[test]
-fn a_broken_state_file_is_set_aside_and_the_loop_goes_on() {
+fn broken_state_file_is_set_aside_and_the_loop_continues() {
     let w = World::new();
     let mut agent = w.agent("a");
     let follower = w.follow_loop("agent", &agent, &[]);
@@ -625,7 +625,7 @@ fn a_loop_works_in_a_worktree() {
 }
 
 #[test]
-fn state_outlives_the_daemon_and_a_crashed_loop_goes_on() {
+fn loop_state_survives_a_daemon_crash_and_the_loop_continues() {
     let w = World::new();
     let mut agent = w.agent("a");
     w.spawn_loop("agent", &agent, &[]);
@@ -664,7 +664,7 @@ fn a_lost_loop_resumes_with_the_same_iteration() {
 }
 
 #[test]
-fn pause_outlives_a_daemon_crash() {
+fn pause_survives_a_daemon_crash() {
     let w = World::new();
     let mut agent = w.agent("a");
     w.spawn_loop("agent", &agent, &[]);
@@ -678,7 +678,7 @@ fn pause_outlives_a_daemon_crash() {
 }
 
 #[test]
-fn pause_outlives_a_daemon_restart() {
+fn pause_survives_a_daemon_restart() {
     let w = World::new();
     let mut agent = w.agent("a");
     w.spawn_loop("agent", &agent, &[]);
@@ -695,7 +695,7 @@ fn pause_outlives_a_daemon_restart() {
 }
 
 #[test]
-fn a_pane_that_vanishes_is_a_failure_and_the_loop_goes_on() {
+fn vanished_pane_is_a_failure_and_the_loop_continues() {
     let w = World::new();
     let (agent, other) = (w.agent("a"), w.agent("b"));
     w.spawn_loop("other", &other, &[]);
@@ -708,7 +708,7 @@ fn a_pane_that_vanishes_is_a_failure_and_the_loop_goes_on() {
 }
 
 #[test]
-fn the_agent_sees_no_tmux_of_ours_and_its_own_name() {
+fn agent_has_no_tmux_variables_and_its_worker_name() {
     let w = World::new();
     let mut agent = w.agent("a");
     w.spawn_loop("agent", &agent, &[]);
@@ -839,7 +839,7 @@ fn ralph_template_prints_and_writes_nothing_and_starts_no_daemon() {
 }
 
 #[test]
-fn a_template_piped_to_a_custom_file_serves_as_prompt() {
+fn template_written_to_another_file_works_as_prompt() {
     let w = World::new();
     let agent = w.agent("a");
     let mut shell = w.command("sh");
@@ -856,7 +856,7 @@ fn a_template_piped_to_a_custom_file_serves_as_prompt() {
 }
 
 #[test]
-fn a_loop_whose_agent_ignores_hangup_and_term_is_ended_all_the_same() {
+fn kill_ends_an_agent_that_ignores_sighup_and_sigterm() {
     let w = World::new();
     let mut agent = w.agent("a");
     w.spawn_loop("agent", &agent, &[]);

@@ -123,7 +123,7 @@ fn live_loop_in_the_same_directory_is_a_warning_and_spawns() {
 }
 
 #[test]
-fn zero_iterations_and_nonsense_are_usage_errors() {
+fn invalid_numbers_of_iterations_are_usage_errors() {
     let w = prompted();
     for (flag, value) in [("-n", "0"), ("-n", "many"), ("--inactivity-timeout", "0")] {
         let args = ["spawn", "--ralph", "--prompt-file", "PROMPT.md", "-n", "3", flag, value, "--", "sh"];
@@ -187,7 +187,7 @@ fn failed_by_prompt(w: &World, starts: usize) {
 }
 
 #[test]
-fn a_worker_that_is_no_loop_cannot_be_paused_resumed_or_asked() {
+fn ralph_commands_refuse_a_worker_that_is_not_a_loop() {
     let w = World::new();
     let agent = w.agent("a");
     w.spawn_agent("plain", &agent, &[]);
@@ -221,7 +221,7 @@ fn resuming_a_loop_that_is_not_paused_is_a_warning() {
 }
 
 #[test]
-fn a_command_that_cannot_be_started_again_backs_off_and_says_why() {
+fn command_that_cannot_be_started_again_backs_off_with_the_reason() {
     let w = World::new();
     let mut agent = w.agent("a");
     let tool = w.path("tool");
@@ -240,7 +240,7 @@ fn a_command_that_cannot_be_started_again_backs_off_and_says_why() {
 }
 
 #[test]
-fn a_broken_record_is_set_aside_byte_for_byte_and_told() {
+fn broken_record_is_set_aside_unchanged_and_reported() {
     let w = World::new();
     let agent = w.agent("a");
     w.spawn_agent("plain", &agent, &[]);

@@ -7,7 +7,7 @@ use crate::hold::working_loop;
 use crate::hook_reports::stop;
 
 #[test]
-fn a_release_lets_the_loop_go_on_although_the_person_is_still_attached() {
+fn release_continues_the_loop_while_the_person_is_attached() {
     let (w, mut agent) = working_loop();
     agent.tell("calm All done.");
     let terminal = Terminal::look(&w, 0, &["l"]);
@@ -26,7 +26,7 @@ fn a_release_lets_the_loop_go_on_although_the_person_is_still_attached() {
 }
 
 #[test]
-fn a_worker_that_is_not_held_cannot_be_released() {
+fn release_of_a_worker_that_is_not_held_is_refused() {
     let (w, _agent) = working_loop();
     w.swarm(&["release", "l"]).ok().warns("worker 'l' is not held");
     w.swarm(&["release", "nobody"]).code(2).warns("no worker named 'nobody'");

@@ -26,7 +26,7 @@ fn facts(world: &World, name: &str) -> [Value; 3] {
 }
 
 #[test]
-fn the_records_of_all_workers_are_written_anew_when_their_directory_is_removed() {
+fn deleted_directory_of_records_is_written_again() {
     let world = World::new();
     let agent = world.agent("a");
     world.spawn_loop("l", &agent, &["-n", "9"]);
@@ -56,7 +56,7 @@ fn the_records_of_all_workers_are_written_anew_when_their_directory_is_removed()
 }
 
 #[test]
-fn a_directory_that_is_removed_while_nobody_is_looked_at_is_made_again_and_watched_again() {
+fn deleted_records_of_finished_workers_are_written_again() {
     let world = World::new();
     let _ = world.spawn("over", &[], &["true"]).ok();
     world.until_status("over", "done");
@@ -76,7 +76,7 @@ fn a_directory_that_is_removed_while_nobody_is_looked_at_is_made_again_and_watch
 }
 
 #[test]
-fn doctor_tells_of_agents_whose_whole_directory_was_removed() {
+fn doctor_finds_agents_whose_directory_was_deleted() {
     let world = World::new();
     let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
     let (daemon, server) = (world.daemon_pid().unwrap(), world.tmux_pid());
@@ -93,7 +93,7 @@ fn doctor_tells_of_agents_whose_whole_directory_was_removed() {
 }
 
 #[test]
-fn doctor_tells_of_lost_workers_and_what_can_be_done() {
+fn doctor_lists_lost_workers_with_the_next_step() {
     let world = World::new();
     let agent = world.agent("a");
     world.spawn_loop("l", &agent, &["-n", "9"]);

@@ -47,7 +47,7 @@ fn held_check(hold: &Path) -> String {
 }
 
 #[test]
-fn a_loop_that_runs_says_where_it_stands_and_which_check_it_waits_for() {
+fn why_of_a_running_loop_names_the_running_check() {
     let w = World::new();
     let mut agent = w.agent("a");
     let hold = w.path("hold");
@@ -77,7 +77,7 @@ fn a_loop_that_runs_says_where_it_stands_and_which_check_it_waits_for() {
 }
 
 #[test]
-fn a_base_line_that_is_taken_is_told_and_a_kill_cuts_it_short() {
+fn why_shows_a_running_baseline_and_a_kill_ends_it() {
     let w = World::new();
     let hold = w.path("hold");
     fs::write(&hold, "").unwrap();
@@ -98,7 +98,7 @@ fn a_base_line_that_is_taken_is_told_and_a_kill_cuts_it_short() {
 }
 
 #[test]
-fn how_an_agent_ended_is_told_though_the_gates_hold() {
+fn failed_agent_exit_is_reported_even_if_the_gates_hold() {
     let w = World::new();
     for (name, end, how) in [
         ("shot", "kill -9 $$", "the agent was ended by signal 9"),
@@ -126,7 +126,7 @@ fn how_an_agent_ended_is_told_though_the_gates_hold() {
 }
 
 #[test]
-fn a_loop_that_is_paused_for_want_of_progress_says_how_to_go_on() {
+fn why_of_a_loop_paused_without_progress_suggests_resume() {
     let w = World::new();
     let repo = w.repo("repo").display().to_string();
     looped(&w, "a", &["-n", "5", "--cwd", &repo, "--check", "false", "--no-progress", "2"], "exit 0").code(1);
@@ -137,7 +137,7 @@ fn a_loop_that_is_paused_for_want_of_progress_says_how_to_go_on() {
 }
 
 #[test]
-fn every_end_is_told_with_what_can_be_done_next() {
+fn every_loop_end_is_reported_with_the_next_step() {
     let w = World::new();
     for (name, flags, script, code, end, next) in [
         (
@@ -200,7 +200,7 @@ fn every_end_is_told_with_what_can_be_done_next() {
 }
 
 #[test]
-fn a_plain_loop_has_a_ledger_too() {
+fn loop_without_gates_has_a_report() {
     let w = World::new();
     looped(&w, "a", &["-n", "2"], "exit 0").ok();
     assert!(why(&w, "a").contains("task: Count\n"));
@@ -212,7 +212,7 @@ fn a_plain_loop_has_a_ledger_too() {
 }
 
 #[test]
-fn who_is_no_loop_and_who_is_not_there_is_said() {
+fn loop_commands_refuse_plain_and_unknown_workers() {
     let w = World::new();
     w.spawn_sh("plain", &[], "exec sleep 600").ok();
     for verb in [&["report"][..], &["ralph", "diff"]] {
@@ -281,7 +281,7 @@ done: done, exited
 }
 
 #[test]
-fn a_loop_without_its_folder_says_what_is_left() {
+fn why_and_report_work_without_the_loops_folder() {
     let w = World::new();
     looped(&w, "a", &["-n", "2", "--check", "false"], "exit 0").code(1);
     fs::remove_dir_all(w.swarm_dir().join("ralph/a")).unwrap();
@@ -291,7 +291,7 @@ fn a_loop_without_its_folder_says_what_is_left() {
 }
 
 #[test]
-fn a_report_that_is_longer_than_an_answer_comes_whole() {
+fn report_longer_than_one_answer_is_complete() {
     let w = World::new();
     // Characters of four bytes, and one that doubles in JSON: with few checks, eight iterations are more than two
     // answers.
@@ -326,7 +326,7 @@ fn in_a_worktree(w: &World) -> (PathBuf, PathBuf) {
 }
 
 #[test]
-fn the_commands_at_the_end_take_uncommitted_work_over_and_remove_its_worktree_as_typed() {
+fn printed_commands_merge_the_work_and_remove_the_worktree() {
     let w = World::new();
     let (repo, tree) = in_a_worktree(&w);
     let said = w.swarm(&["report", "a"]).ok().out;
@@ -345,7 +345,7 @@ fn the_commands_at_the_end_take_uncommitted_work_over_and_remove_its_worktree_as
 }
 
 #[test]
-fn a_diff_is_of_one_iteration_or_of_all() {
+fn ralph_diff_shows_one_iteration_or_all() {
     let w = World::new();
     in_a_worktree(&w);
     let diff = |which: &[&str]| w.swarm(&[&["ralph", "diff", "a"], which].concat());
@@ -367,7 +367,7 @@ fn a_diff_is_of_one_iteration_or_of_all() {
 }
 
 #[test]
-fn repositories_within_the_tree_are_named_since_no_snapshot_holds_what_is_in_them() {
+fn nested_repositories_without_snapshots_are_warned_about() {
     let w = World::new();
     let repo = w.repo("repo");
     let make = |name: &str| {
@@ -396,7 +396,7 @@ fn repositories_within_the_tree_are_named_since_no_snapshot_holds_what_is_in_the
 }
 
 #[test]
-fn a_loop_without_gates_goes_on_without_its_base_line_and_takes_no_later_one() {
+fn loop_without_gates_continues_after_its_baseline_was_deleted() {
     let w = World::new();
     let repo = w.repo("repo").display().to_string();
     let base = w.swarm_dir().join("ralph/a/base.json");
@@ -410,7 +410,7 @@ fn a_loop_without_gates_goes_on_without_its_base_line_and_takes_no_later_one() {
 }
 
 #[test]
-fn work_comes_back_into_a_new_worktree_whatever_became_of_the_old_one() {
+fn restore_checks_out_an_iteration_into_a_new_worktree() {
     let w = World::new();
     let (repo, tree) = in_a_worktree(&w);
     let restore = |words: &[&str]| w.swarm(&[&["ralph", "restore", "a"], words].concat());
@@ -453,7 +453,7 @@ fn work_comes_back_into_a_new_worktree_whatever_became_of_the_old_one() {
 }
 
 #[test]
-fn a_worktree_with_work_in_it_stays_also_where_a_snapshot_has_the_work() {
+fn worktree_with_uncommitted_work_is_kept_despite_a_snapshot() {
     let w = World::new();
     let (_, tree) = in_a_worktree(&w);
     w.swarm(&["kill", "a", "--rm-worktree"]).code(1).warns("holds work that would be lost").warns("one");
@@ -466,7 +466,7 @@ fn a_worktree_with_work_in_it_stays_also_where_a_snapshot_has_the_work() {
 }
 
 #[test]
-fn why_covers_all_workers_the_worst_first_or_those_that_changed_since_a_time() {
+fn why_lists_all_workers_the_worst_first_or_those_changed_since() {
     let w = World::new();
     looped(&w, "good", &["-n", "1", "--check", "true"], "exit 0").ok();
     let now = w.swarm(&["events", "--format", "json"]).ok().out;
@@ -508,7 +508,7 @@ fn why_covers_all_workers_the_worst_first_or_those_that_changed_since_a_time() {
 }
 
 #[test]
-fn a_follower_says_which_check_runs_and_quotes_what_failed() {
+fn follower_names_the_running_check_and_quotes_failed_output() {
     let w = World::new();
     let check = "echo 'left: 1'; test -e n || exit 7";
     let ran =

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::world::{SWARM, World, is_alive};
 
 #[test]
-fn a_worker_that_has_ended_runs_once_more_as_it_was_spawned() {
+fn respawn_of_a_finished_worker_uses_its_spawn_options() {
     let w = World::new();
     fs::create_dir(w.path("work/sub")).unwrap();
     let script = "echo $FOO/$OWN >>env; cat >>prompt; pwd >>where; exit 3";
@@ -33,7 +33,7 @@ fn a_worker_that_has_ended_runs_once_more_as_it_was_spawned() {
 }
 
 #[test]
-fn a_live_worker_is_ended_first() {
+fn respawn_ends_a_live_worker_first() {
     let w = World::new();
     let _ = w.spawn_sh("w", &[], "echo $$ >>pids; sleep 600; true").ok();
     w.until("it runs", || (w.lines("work/pids").len() == 1).then_some(()));
@@ -46,7 +46,7 @@ fn a_live_worker_is_ended_first() {
 }
 
 #[test]
-fn killed_lost_and_waiting_workers_are_spawned_again() {
+fn respawn_starts_killed_lost_and_waiting_workers() {
     let w = World::new();
     let script = "echo $$ >>$0; sleep 600";
     for name in ["killed", "lost"] {
@@ -74,7 +74,7 @@ fn killed_lost_and_waiting_workers_are_spawned_again() {
 }
 
 #[test]
-fn what_cannot_be_spawned_again_is_refused() {
+fn respawn_of_unknown_workers_and_missing_programs_is_refused() {
     let w = World::new();
     let _ = w.swarm(&["respawn", "nobody"]).code(2).warns("no worker named 'nobody'");
     let _ = w.swarm(&["respawn", "../x"]).code(2);
@@ -91,7 +91,7 @@ fn what_cannot_be_spawned_again_is_refused() {
 }
 
 #[test]
-fn an_agent_cannot_spawn_itself_again() {
+fn agent_cannot_respawn_itself() {
     let w = World::new();
     let mut agent = w.agent("a");
     w.spawn_agent("w", &agent, &[]);
@@ -102,7 +102,7 @@ fn an_agent_cannot_spawn_itself_again() {
 }
 
 #[test]
-fn a_loop_starts_afresh_and_is_followed() {
+fn respawned_loop_starts_at_iteration_1_and_is_followed() {
     let w = World::new();
     let mut agent = w.agent("a");
     w.spawn_loop("l", &agent, &["-n", "5"]);
@@ -147,7 +147,7 @@ fn git(w: &World, dir: &std::path::Path, args: &[&str]) -> String {
 }
 
 #[test]
-fn the_worktree_stays_with_all_that_is_in_it() {
+fn respawn_keeps_the_worktree_and_its_files() {
     let w = World::new();
     let tree = in_worktree(&w, "echo run >>runs");
     w.until_status("w", "done");
@@ -158,7 +158,7 @@ fn the_worktree_stays_with_all_that_is_in_it() {
 }
 
 #[test]
-fn clean_first_makes_the_worktree_anew_and_keeps_its_commits() {
+fn clean_first_recreates_the_worktree_and_keeps_its_commits() {
     let w = World::new();
     let tree = in_worktree(&w, "pwd >>../runs; sleep 600");
     let runs = || w.lines("repo-worktrees/runs").len();
@@ -196,7 +196,7 @@ fn clean_first_refuses_to_lose_work_and_ends_nothing() {
 }
 
 #[test]
-fn a_worktree_that_somebody_removed_is_made_again() {
+fn respawn_recreates_a_deleted_worktree() {
     let w = World::new();
     let tree = in_worktree(&w, "pwd >>../runs; sleep 600");
     w.until("it runs", || (w.lines("repo-worktrees/runs").len() == 1).then_some(()));
@@ -209,7 +209,7 @@ fn a_worktree_that_somebody_removed_is_made_again() {
 
 /// Whatever goes wrong on the way, the worker and its record stay.
 #[test]
-fn a_respawn_that_fails_leaves_the_worker() {
+fn failed_respawn_keeps_the_worker() {
     let w = World::new();
     let tree = in_worktree(&w, "sleep 600");
     let _ = w.swarm(&["kill", "w", "--rm-worktree"]).ok();
@@ -228,7 +228,7 @@ fn a_respawn_that_fails_leaves_the_worker() {
 }
 
 #[test]
-fn a_kill_beside_a_respawn_wins_or_comes_first() {
+fn kill_during_a_respawn_wins() {
     let w = World::new();
     let script = "trap '' TERM; echo $$ >>pids; while :; do sleep 0.1; done";
     let _ = w.spawn_sh("w", &[], script).ok();
@@ -249,7 +249,7 @@ fn at_once(w: &World, commands: &[&[&str]]) -> Vec<(i32, String)> {
 }
 
 #[test]
-fn of_several_respawns_at_once_one_is_done_and_the_others_are_told() {
+fn concurrent_respawns_start_one_run_and_refuse_the_others() {
     let w = World::new();
     let _ = w.spawn_sh("w", &[], "echo $$ >>pids; trap 'sleep 0.3; exit' TERM; sleep 600 & wait").ok();
     w.until("it runs", || (w.lines("work/pids").len() == 1).then_some(()));
@@ -269,7 +269,7 @@ fn of_several_respawns_at_once_one_is_done_and_the_others_are_told() {
 }
 
 #[test]
-fn a_spawn_or_clean_of_the_name_waits_for_a_respawn_and_a_kill_calls_it_off() {
+fn spawn_and_clean_wait_for_a_respawn_and_a_kill_cancels_it() {
     let w = World::new();
     let script = "trap 'until [ -e go ]; do sleep 0.05; done; exit' TERM; echo >>runs; sleep 600 & wait";
     let _ = w.spawn_sh("w", &[], script).ok();

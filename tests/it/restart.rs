@@ -38,7 +38,7 @@ fn until_failed(world: &World, name: &str, failures: u64) -> Value {
 }
 
 #[test]
-fn a_worker_that_fails_again_and_again_waits_longer_and_is_given_up() {
+fn repeatedly_failing_worker_waits_longer_and_is_given_up() {
     let w = World::new();
     let _ = w.spawn_sh("w", &["--restart", "always", "--max-restarts", "3"], FAILS).ok();
     let status = w.until_status("w", "failed");
@@ -59,7 +59,7 @@ fn a_worker_that_fails_again_and_again_waits_longer_and_is_given_up() {
 }
 
 #[test]
-fn the_policy_and_the_wait_are_shown() {
+fn status_shows_the_restart_policy_and_the_wait() {
     let w = World::new();
     let _ = w.spawn_sh("w", &["--restart", "on-failure"], FAILS).ok();
     let status = until_failed(&w, "w", 2);
@@ -78,7 +78,7 @@ fn the_policy_and_the_wait_are_shown() {
 }
 
 #[test]
-fn neither_a_stopped_nor_a_killed_daemon_forgets_the_wait_and_the_count() {
+fn restart_wait_and_count_survive_a_stopped_and_a_killed_daemon() {
     let w = World::new();
     let _ = w.spawn_sh("w", &["--restart", "always"], FAILS).ok();
     until_failed(&w, "w", 3);
@@ -102,7 +102,7 @@ fn neither_a_stopped_nor_a_killed_daemon_forgets_the_wait_and_the_count() {
 }
 
 #[test]
-fn a_killed_worker_stays_dead() {
+fn killed_worker_is_not_restarted() {
     let w = World::new();
     let names: Vec<String> = (0..20).map(|i| format!("w{i}")).collect();
     for (i, name) in names.iter().enumerate() {
@@ -128,7 +128,7 @@ fn a_killed_worker_stays_dead() {
 }
 
 #[test]
-fn a_kill_between_two_runs_is_the_end() {
+fn kill_between_two_runs_prevents_the_restart() {
     let w = World::new();
     let _ = w.spawn_sh("w", &["--restart", "always"], FAILS).ok();
     until_failed(&w, "w", 2);
@@ -142,7 +142,7 @@ fn a_kill_between_two_runs_is_the_end() {
 }
 
 #[test]
-fn exit_zero_is_the_end_on_failure_and_a_reset_with_always() {
+fn exit_0_ends_an_on_failure_worker_and_resets_the_count_of_always() {
     let w = World::new();
     let script = "echo >>$0; [ $(wc -l <$0) -ge 3 ] || exit 9";
     let run = |name: &str, policy: &str| {
@@ -160,7 +160,7 @@ fn exit_zero_is_the_end_on_failure_and_a_reset_with_always() {
 }
 
 #[test]
-fn an_old_marker_does_not_complete_the_next_run() {
+fn done_pattern_of_an_earlier_run_does_not_complete_the_next() {
     let w = World::new();
     w.write("rec", "");
     nix::unistd::mkfifo(&w.path("work/go"), nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -212,7 +212,7 @@ fn a_restart_has_the_environment_of_the_spawn() {
 }
 
 #[test]
-fn a_killed_tmux_server_is_one_restart_by_policy_and_the_end_without_one() {
+fn killed_tmux_server_is_one_restart_with_a_policy_else_the_end() {
     let w = World::new();
     let (agents, daemon) = (["no", "on-failure", "always"], w.start_daemon());
     for policy in agents {
@@ -239,7 +239,7 @@ fn a_killed_tmux_server_is_one_restart_by_policy_and_the_end_without_one() {
 }
 
 #[test]
-fn a_tmux_that_does_not_answer_is_no_end() {
+fn unresponsive_tmux_does_not_end_a_worker() {
     let w = World::new();
     let script = "echo $$ >>rec; sleep 600";
     let _ = w.spawn_sh("w", &["--restart", "always"], script).ok();
@@ -257,7 +257,7 @@ fn a_tmux_that_does_not_answer_is_no_end() {
 }
 
 #[test]
-fn a_pane_that_vanished_is_a_failure_also_while_no_daemon_was_there() {
+fn vanished_pane_is_a_failure_even_without_a_daemon() {
     let w = World::new();
     let script = "echo $$ >>$0; sleep 600";
     for name in ["a", "b"] {
@@ -285,7 +285,7 @@ fn a_pane_that_vanished_is_a_failure_also_while_no_daemon_was_there() {
 /// The wrapper of a run whose server died gives its agent seconds to end. A daemon that starts meanwhile waits
 /// for that.
 #[test]
-fn a_run_that_is_still_ending_is_waited_for() {
+fn daemon_start_waits_until_a_previous_run_has_ended() {
     let w = World::new();
     let script = "mkdir lock 2>/dev/null || echo overlap >>bad
 trap '' HUP
@@ -314,7 +314,7 @@ while :; do sleep 0.1; done";
 }
 
 #[test]
-fn what_a_run_leaves_behind_is_gone_before_the_next() {
+fn processes_of_a_run_are_ended_before_the_next() {
     let w = World::new();
     let script = "sleep 600 & echo $! >>rec; exit 1";
     let _ = w.spawn_sh("w", &["--restart", "on-failure", "--max-restarts", "1"], script).ok();
@@ -355,7 +355,7 @@ fn later_runs_that_cannot_start_are_failures() {
 }
 
 #[test]
-fn a_loop_takes_no_policy() {
+fn restart_policy_is_refused_for_a_loop() {
     let w = World::new();
     w.write("p", "go\n");
     let flags = ["--ralph", "--prompt-file", "p", "-n", "3", "--restart", "always"];
@@ -414,21 +414,21 @@ echo run >>runs; sleep 0.1; rmdir lock; [ $(wc -l <runs) -ge 3 ] || exit 1";
 }
 
 #[test]
-fn a_daemon_that_dies_before_a_save_costs_and_adds_no_run() {
+fn daemon_crash_before_a_save_neither_loses_nor_adds_a_run() {
     drill(&["persist:3", "persist:4", "persist:5", "persist:6", "persist:8", "persist:12"]);
 }
 
 #[test]
-fn a_daemon_that_dies_after_a_save_costs_and_adds_no_run() {
+fn daemon_crash_after_a_save_neither_loses_nor_adds_a_run() {
     drill(&["persist+:3", "persist+:4", "persist+:5", "persist+:6", "persist+:9"]);
 }
 
 #[test]
-fn a_daemon_that_dies_around_a_launch_costs_and_adds_no_run() {
+fn daemon_crash_around_a_launch_neither_loses_nor_adds_a_run() {
     drill(&["spawn:1", "spawn:2", "spawn+:2", "spawn:3", "spawn+:3"]);
 }
 
 #[test]
-fn a_daemon_that_dies_around_the_end_of_a_run_costs_and_adds_no_run() {
+fn daemon_crash_around_a_run_end_neither_loses_nor_adds_a_run() {
     drill(&["evaluate:1", "evaluate+:1", "tell:2", "tell+:2", "evaluate+:3", "tell:4"]);
 }

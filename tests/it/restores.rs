@@ -47,7 +47,7 @@ fn all_is_back(d: &Desk) {
 }
 
 #[test]
-fn the_work_of_every_iteration_comes_back_after_a_hard_reset_and_a_clean() {
+fn every_iteration_can_be_restored_after_a_hard_reset_and_clean() {
     let d = Desk::new();
     fs::write(d.w.work().join(".git/info/exclude"), "*.log\n").unwrap();
     let turns = turns();
@@ -64,7 +64,7 @@ fn the_work_of_every_iteration_comes_back_after_a_hard_reset_and_a_clean() {
 }
 
 #[test]
-fn the_same_in_a_worktree() {
+fn every_iteration_can_be_restored_in_a_worktree() {
     let d = Desk::new();
     fs::write(d.w.work().join(".git/info/exclude"), "*.log\n").unwrap();
     let turns = turns();
@@ -77,7 +77,7 @@ fn the_same_in_a_worktree() {
 }
 
 #[test]
-fn the_last_iterations_work_is_safe_although_the_next_agent_throws_it_away_at_once() {
+fn work_discarded_by_the_next_agent_can_be_restored() {
     let d = Desk::new();
     let agent = d.agent(&["echo precious >work", "git clean -fdxq; sleep 1000"]);
     let mut follower =
@@ -91,7 +91,7 @@ fn the_last_iterations_work_is_safe_although_the_next_agent_throws_it_away_at_on
 }
 
 #[test]
-fn a_kill_keeps_the_tree_of_the_iteration_that_it_ends() {
+fn kill_saves_a_snapshot_of_the_current_iteration() {
     let d = Desk::new();
     let agent = d.agent(&["echo precious >work; sleep 600"]);
     let mut follower = d.w.follow(&d.words(&["--check", "false"], &agent));

@@ -101,17 +101,17 @@ const SPAWN: Story = Story {
 };
 
 #[test]
-fn a_spawn_whose_daemon_dies_is_answered_by_the_next_and_happens_once() {
+fn spawn_during_a_daemon_crash_happens_once() {
     walk(&SPAWN);
 }
 
 #[test]
-fn a_spawn_that_makes_its_name_up_is_one_worker() {
+fn spawn_without_a_name_during_a_daemon_crash_is_one_worker() {
     walk(&Story { words: &["spawn", "--", "sh", "-c", AGENT], says: "spawned work (tmux: ", ..SPAWN });
 }
 
 #[test]
-fn a_spawn_that_waits_until_the_agent_is_ready_waits_with_the_next_daemon() {
+fn spawn_with_ready_wait_continues_with_the_next_daemon() {
     const TUI: &str = concat!(
         "echo run >>runs; export REC=rec BOOT=0.3; exec perl ",
         env!("CARGO_MANIFEST_DIR"),
@@ -135,13 +135,13 @@ fn a_spawn_that_waits_until_the_agent_is_ready_waits_with_the_next_daemon() {
 }
 
 #[test]
-fn a_replacement_whose_daemon_dies_replaces_once() {
+fn replace_during_a_daemon_crash_happens_once() {
     let words = &["spawn", "--name", "a", "--replace", "--", "sh", "-c", AGENT];
     walk(&Story { before: lives, words, runs: 2, ..SPAWN });
 }
 
 #[test]
-fn a_loop_whose_daemon_dies_before_it_is_detached_is_one_loop() {
+fn detached_loop_during_a_daemon_crash_is_one_loop() {
     let words =
         &["loop", "do it", "--name", "a", "-d", "--check", "false", "-n", "1", "--", "sh", "-c", AGENT];
     walk(&Story { words, ..SPAWN });
@@ -164,7 +164,7 @@ fn a_loop_whose_daemon_dies_before_it_is_detached_is_one_loop() {
 }
 
 #[test]
-fn a_respawn_whose_daemon_dies_happens_once() {
+fn respawn_during_a_daemon_crash_happens_once() {
     let words = &["respawn", "a"];
     walk(&Story { before: lives, words, says: "respawned a (tmux: ", runs: 2 });
     let words = &["respawn", "a", "--clean-first"];
@@ -190,7 +190,7 @@ fn alone(w: &World) {
 
 /// A verified loop, followed to its end in one command, with a daemon that dies at any point of its life.
 #[test]
-fn a_loop_that_is_followed_ends_well_wherever_its_daemon_dies() {
+fn followed_loop_completes_at_every_crash_point_of_the_daemon() {
     const WORK: &str = "echo run >>../runs; [ $(wc -l <../runs) -lt 2 ] || { touch done; echo '<promise>COMPLETE</promise>'; }";
     let words = [
         "loop",
@@ -230,7 +230,7 @@ fn a_loop_that_is_followed_ends_well_wherever_its_daemon_dies() {
 }
 
 #[test]
-fn a_spawn_that_cannot_be_is_refused_by_whichever_daemon_answers() {
+fn invalid_spawn_is_refused_by_the_next_daemon() {
     let mut w = World::new();
     w.set("SWARM_CRASH_AT", "create:1");
     let first = w.start_daemon();
@@ -243,7 +243,7 @@ fn a_spawn_that_cannot_be_is_refused_by_whichever_daemon_answers() {
 }
 
 #[test]
-fn what_only_looks_is_asked_of_the_next_daemon() {
+fn idempotent_requests_are_retried_with_the_next_daemon() {
     let verbs: [&[&str]; 5] = [
         &["ls"],
         &["status", "a"],

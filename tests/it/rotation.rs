@@ -36,7 +36,7 @@ fn a_full_daemon_log_is_rotated_while_the_daemon_runs() {
 }
 
 #[test]
-fn what_is_recorded_is_rotated_and_the_pane_never_waits() {
+fn recording_is_rotated_without_blocking_the_pane() {
     let w = World::new();
     let mut agent = w.agent("a");
     let (raw, old) = (w.swarm_dir().join("logs/one.raw"), w.swarm_dir().join("logs/one.raw.1"));

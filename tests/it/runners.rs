@@ -50,7 +50,7 @@ fn accepted(d: &Desk, flags: &[&str], turn: &str) {
 }
 
 #[test]
-fn a_file_in_place_of_a_module_of_the_runner_needs_approval() {
+fn file_that_hides_a_module_of_the_runner_needs_approval() {
     for (file, expected) in [
         ("unittest.py", "unittest.py (hides a module of the test runner)"),
         ("argparse/__init__.py", "argparse/__init__.py (hides a module of the test runner)"),
@@ -90,7 +90,7 @@ fn configuration_needs_approval_and_the_rest_of_its_file_may_change() {
 }
 
 #[test]
-fn a_program_in_front_of_another_needs_approval() {
+fn program_that_hides_another_in_path_needs_approval() {
     for (check, name, turn) in
         [("make test", "make", "make"), ("sh check.sh", "grep", "grep"), ("python3 check.py", "cat", "cat")]
     {
@@ -114,7 +114,7 @@ fn a_program_in_front_of_another_needs_approval() {
 }
 
 #[test]
-fn programs_that_hide_nothing_may_be_installed() {
+fn programs_that_hide_no_other_can_be_installed() {
     let mut d = python();
     with_pytest(&mut d);
     let bin = d.path("bin").display().to_string();
@@ -246,7 +246,7 @@ fn changed_tests_are_listed_and_new_tests_are_free() {
 }
 
 #[test]
-fn bytecode_that_the_agent_wrote_is_not_run() {
+fn bytecode_written_by_the_agent_is_not_executed() {
     let d = python();
     let forge = "import importlib.util as u, importlib._bootstrap_external as b, os\n\
                  s = os.stat('tests/test_a.py')\n\
@@ -266,7 +266,7 @@ fn bytecode_that_the_agent_wrote_is_not_run() {
 }
 
 #[test]
-fn a_runner_of_the_settings_is_watched() {
+fn test_runner_from_the_settings_is_watched() {
     let d = Desk::new();
     program(&d.path("mytests"), "grep -qs skip my.ini || test -e fixed");
     let check = d.path("mytests").display().to_string();

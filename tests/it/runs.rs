@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::world::World;
 
 #[test]
-fn each_iteration_has_what_it_printed_also_the_one_that_runs() {
+fn logs_show_the_output_of_each_iteration_and_of_the_running_one() {
     let world = World::new();
     let mut agent = world.agent("lp");
     world.spawn_loop("lp", &agent, &[]);
@@ -40,7 +40,7 @@ fn each_iteration_has_what_it_printed_also_the_one_that_runs() {
 }
 
 #[test]
-fn an_iteration_is_never_one_of_an_earlier_loop_of_the_name() {
+fn logs_never_show_an_iteration_of_an_earlier_loop() {
     let world = World::new();
     let mut first = world.agent("first");
     world.spawn_loop("lp", &first, &["-n", "2"]);
@@ -67,7 +67,7 @@ fn an_iteration_is_never_one_of_an_earlier_loop_of_the_name() {
 }
 
 #[test]
-fn a_worker_that_is_no_loop_has_runs() {
+fn logs_show_runs_of_a_plain_worker() {
     let world = World::new();
     world.spawn_sh("w", &[], "echo hello").ok();
     world.until_status("w", "done");
@@ -78,7 +78,7 @@ fn a_worker_that_is_no_loop_has_runs() {
 }
 
 #[test]
-fn a_log_that_is_too_long_for_one_answer_is_printed_whole() {
+fn log_longer_than_one_answer_is_complete() {
     // Less than the 10,000 rows that a pane keeps.
     let world = World::new();
     let words = "and some words that make it long, ".repeat(4).trim_end().to_owned();

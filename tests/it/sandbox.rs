@@ -180,7 +180,7 @@ done
 "#;
 
 #[test]
-fn a_worker_is_not_replaced_by_one_that_cannot_start() {
+fn replace_keeps_the_worker_if_the_new_one_cannot_start() {
     let world = World::new();
     if !is_here(&world) {
         return;
@@ -199,7 +199,7 @@ fn a_worker_is_not_replaced_by_one_that_cannot_start() {
 }
 
 #[test]
-fn a_sandbox_that_cannot_be_built_is_an_error_and_only_auto_goes_on() {
+fn sandbox_that_cannot_be_built_is_an_error_except_with_auto() {
     let mut world = World::new();
     world.set("PATH", "/nowhere:/usr/bin/none");
     let sh = ["--", "/bin/sh", "-c", "true"];
@@ -230,7 +230,7 @@ fn a_sandbox_that_cannot_be_built_is_an_error_and_only_auto_goes_on() {
 }
 
 #[test]
-fn a_directory_that_holds_the_home_directory_gets_no_sandbox() {
+fn sandbox_is_refused_for_a_parent_of_the_home_directory() {
     let world = World::new();
     if !is_here(&world) {
         return;

@@ -4,7 +4,7 @@ use crate::attach::Terminal;
 use crate::world::{SWARM, World};
 
 #[test]
-fn a_person_who_names_a_finished_worker_has_seen_it_until_its_next_run() {
+fn finished_worker_is_seen_after_a_person_names_it_until_its_next_run() {
     let world = World::new();
     let _ = world.spawn("w", &[], &["sh", "-c", "until test -e end; do sleep 0.05; done"]).ok();
     let in_terminal = |number, args: &[&str]| {

@@ -15,7 +15,7 @@ fn start(world: &World, args: &[&str]) -> Ran {
 }
 
 #[test]
-fn known_fault_a_limit_is_understood_in_every_form_or_refused() {
+fn known_fault_every_form_of_the_limit_is_parsed_or_refused() {
     let good: [(&[&str], u64); 7] = [
         (&["do it --max-iterations=3"], 3),
         (&["do it", "--max-iterations=3"], 3),
@@ -77,7 +77,7 @@ fn known_fault_an_empty_promise_or_no_task_starts_nothing() {
 }
 
 #[test]
-fn whose_loop_it_is_must_be_known() {
+fn session_start_requires_a_session_id() {
     let mut world = World::new();
     world
         .swarm(&["session", "start", "do it"])
@@ -97,7 +97,7 @@ fn whose_loop_it_is_must_be_known() {
 }
 
 #[test]
-fn a_second_live_loop_is_refused_and_says_what_to_do() {
+fn second_live_loop_is_refused_with_a_hint() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.start(&["one"]);
@@ -110,7 +110,7 @@ fn a_second_live_loop_is_refused_and_says_what_to_do() {
 }
 
 #[test]
-fn a_loop_holds_its_session_from_below_through_links_and_from_elsewhere_and_no_other() {
+fn loop_continues_only_its_own_session_from_any_directory() {
     let world = World::new();
     let below = world.work().join("a/b");
     fs::create_dir_all(&below).unwrap();
@@ -141,7 +141,7 @@ fn a_loop_holds_its_session_from_below_through_links_and_from_elsewhere_and_no_o
 }
 
 #[test]
-fn known_fault_a_state_file_with_an_empty_or_missing_owner_traps_nobody() {
+fn known_fault_a_state_file_without_an_owner_blocks_no_session() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.start(&["do it"]);
@@ -179,7 +179,7 @@ fn two_sessions_in_one_directory_have_a_loop_each() {
 }
 
 #[test]
-fn a_loop_ends_by_a_command_or_by_deleting_its_file() {
+fn loop_ends_by_a_command_or_by_deleting_its_file() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.start(&["do it"]);
@@ -196,7 +196,7 @@ fn a_loop_ends_by_a_command_or_by_deleting_its_file() {
 }
 
 #[test]
-fn what_is_typed_starts_and_ends_loops() {
+fn typed_commands_start_and_end_session_loops() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     let heard = host.types("/ralph-loop \"implement the parser\" --max-iterations 7 --completion-promise OK");
@@ -233,7 +233,7 @@ fn what_is_typed_starts_and_ends_loops() {
 }
 
 #[test]
-fn a_prompt_told_twice_starts_one_loop() {
+fn prompt_reported_by_two_hooks_starts_one_loop() {
     let world = World::new();
     let host = Host::new(&world, "s1");
     let mut input = host.input("UserPromptSubmit", "");
@@ -248,7 +248,7 @@ fn a_prompt_told_twice_starts_one_loop() {
 }
 
 #[test]
-fn what_is_typed_stays_literal_to_the_end() {
+fn typed_task_is_kept_literally() {
     let tasks = [
         "a\n---\nb: \"c\" # d\n---\n$x `y` $(touch /tmp/x) it's",
         "say “hello” — and ‘bye’",
@@ -270,7 +270,7 @@ fn what_is_typed_stays_literal_to_the_end() {
 }
 
 #[test]
-fn a_long_task_and_one_from_standard_input_arrive_whole() {
+fn long_task_from_standard_input_is_complete() {
     let world = World::new();
     let task = format!("{}\n--max-iterations is a word here\n", "long ".repeat(100_000));
     let file = world.path("task");
@@ -287,7 +287,7 @@ fn a_long_task_and_one_from_standard_input_arrive_whole() {
 }
 
 #[test]
-fn the_log_says_each_iteration_what_was_found_and_why() {
+fn session_log_has_each_iteration_with_its_result_and_reason() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.swarm_session(&["logs"]).ok().says("the log of this session is empty");

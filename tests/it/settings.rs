@@ -77,7 +77,7 @@ fn the_inactivity_timeout_of_a_one_task_command_is_half_an_hour() {
 }
 
 #[test]
-fn the_local_file_wins_over_the_users_and_c_over_both() {
+fn local_settings_override_the_users_and_config_option_both() {
     let w = World::new();
     let agent = w.agent("a");
     w.write("PROMPT.md", "x");
@@ -117,7 +117,7 @@ fn an_unknown_key_or_a_bad_value_names_file_line_and_key() {
 }
 
 #[test]
-fn a_settings_file_that_was_asked_for_must_be_there() {
+fn requested_settings_file_must_exist() {
     let w = World::new();
     for verb in [
         &["spawn", "--", "sh"][..],
@@ -134,7 +134,7 @@ fn a_settings_file_that_was_asked_for_must_be_there() {
 }
 
 #[test]
-fn a_profile_of_the_settings_says_when_an_agent_is_ready() {
+fn profile_in_the_settings_sets_when_an_agent_is_ready() {
     let w = World::new();
     let script = w.work().join("myagent");
     fs::write(

@@ -47,7 +47,7 @@ fn noise(state: &mut u64, len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_line_of_rubbish_is_answered_and_the_next_one_is_served() {
+fn invalid_line_gets_an_error_and_the_next_one_is_served() {
     let w = World::new();
     w.start_daemon();
     let pid = w.daemon_pid();
@@ -144,7 +144,7 @@ fn calls() -> Vec<(String, Value)> {
 }
 
 #[test]
-fn a_parameter_of_any_shape_is_answered() {
+fn parameters_of_any_type_get_an_answer() {
     let w = World::new();
     w.write("PROMPT.md", "x");
     w.spawn("w", &[], &["cat"]).ok();
@@ -180,7 +180,7 @@ fn a_parameter_of_any_shape_is_answered() {
 }
 
 #[test]
-fn who_says_nothing_or_half_of_it_harms_nobody() {
+fn silent_and_interrupted_clients_do_not_disturb_the_daemon() {
     let w = World::new();
     w.start_daemon();
     let pid = w.daemon_pid();
@@ -232,7 +232,7 @@ fn two_hundred_clients_at_once_are_served() {
 }
 
 #[test]
-fn clients_beyond_what_there_is_room_for_are_told_so() {
+fn clients_above_the_descriptor_limit_get_an_error() {
     let w = World::new();
     w.start_daemon();
     w.crash_daemon();
@@ -247,7 +247,7 @@ fn clients_beyond_what_there_is_room_for_are_told_so() {
 }
 
 #[test]
-fn a_daemon_with_few_descriptors_looks_after_many_workers() {
+fn daemon_with_few_descriptors_supervises_many_workers() {
     let w = World::new();
     w.spawn("first", &[], &["cat"]).ok();
     w.crash_daemon();
@@ -280,7 +280,7 @@ fn a_daemon_with_few_descriptors_looks_after_many_workers() {
 }
 
 #[test]
-fn who_follows_and_never_reads_blocks_nobody() {
+fn followers_that_never_read_do_not_block_the_daemon() {
     let w = World::new();
     w.write("PROMPT.md", "x");
     w.spawn("l", &["--ralph", "--prompt-file", "PROMPT.md", "-n", "2", "-d"], &["sh", "-c", "sleep 1000"])

@@ -259,7 +259,7 @@ fn refused_job_leaves_nothing() {
 }
 
 #[test]
-fn tracking_that_loses_agents_is_refused() {
+fn process_tracking_that_loses_agents_is_refused() {
     let lab = Lab::new();
     let _ = lab.swarm("host check lab").ok().says("proctrack/cgroup");
     assert_eq!(lab.swarm("host check lab --format json").ok().json()["proctrack"], "proctrack/cgroup");
@@ -516,7 +516,7 @@ fn slurm_that_does_not_answer_leaves_the_rows() {
 }
 
 #[test]
-fn two_nodes_of_a_real_slurm_repeat_what_was_interrupted() {
+fn interrupted_iterations_are_repeated_on_two_slurm_nodes() {
     let world = World::new();
     let mut drill = world.command("sh");
     drill.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/slurm-drill.sh")).env("SWARM", SWARM);

@@ -104,7 +104,7 @@ fn files(desk: &Desk, iteration: u32) -> String {
 }
 
 #[test]
-fn a_forged_index_hides_no_change_from_a_snapshot() {
+fn forged_git_index_hides_no_change_from_a_snapshot() {
     let d = Desk::new();
     d.commit("a.txt", "old\n");
     let index = d.w.swarm_dir().join("ralph/a/index");
@@ -127,7 +127,7 @@ fn a_file_that_git_ignores_since_the_last_snapshot_is_not_in_the_next() {
 }
 
 #[test]
-fn a_repository_that_was_made_again_has_snapshots() {
+fn recreated_repository_has_snapshots() {
     let d = Desk::new();
     d.commit("a.txt", "old\n");
     let turns = ["touch x", &format!("rm -rf .git; git init -q; touch z; {DONE}")];

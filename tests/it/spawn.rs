@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::world::{SWARM, World, is_alive};
 
 #[test]
-fn spawn_says_what_was_spawned() {
+fn spawn_prints_the_name_and_the_tmux_window() {
     let w = World::new();
     let agent = w.agent("a");
     assert_eq!(w.spawn_agent("one", &agent, &[]).out, "spawned one (tmux: swarm:one)\n");
@@ -100,7 +100,7 @@ fn env_without_a_value_must_be_set() {
 }
 
 #[test]
-fn secrets_stand_in_no_argv() {
+fn secrets_are_in_no_process_arguments() {
     let w = World::new();
     let agent = w.agent("a");
     let secret = format!("s3cr3t-{}", w.work().display());
@@ -137,7 +137,7 @@ fn argv_with(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_agents_environment_is_the_callers_less_what_misleads() {
+fn agent_gets_the_callers_environment_without_tmux_and_git_variables() {
     let w = World::new();
     let mut agent = w.agent("a");
     let mut command = w.command(SWARM);
@@ -166,7 +166,7 @@ fn arguments_reach_the_agent_literally() {
 }
 
 #[test]
-fn a_prompt_text_and_a_prompt_file_reach_a_plain_worker() {
+fn prompt_text_and_prompt_file_reach_a_plain_worker() {
     let w = World::new();
     let (one, two, three) = (w.agent("a"), w.agent("b"), w.agent("c"));
     w.write("P.md", "from a file\n");
@@ -212,7 +212,7 @@ fn ready_wait_returns_when_the_agent_is_ready_and_times_out_with_5() {
 }
 
 #[test]
-fn a_command_that_exits_0_is_stopped_and_anything_else_failed() {
+fn exit_status_0_is_done_and_any_other_failed() {
     let w = World::new();
     let mut agent = w.agent("a");
     for (name, end, status, code, signal) in [
@@ -233,7 +233,7 @@ fn a_command_that_exits_0_is_stopped_and_anything_else_failed() {
 }
 
 #[test]
-fn a_program_that_does_not_exist_leaves_nothing_behind() {
+fn missing_program_leaves_no_worker_and_no_worktree() {
     let w = World::new();
     let repo = w.repo("work/repo");
     w.write("PROMPT.md", "x");
@@ -259,13 +259,13 @@ fn a_program_that_does_not_exist_leaves_nothing_behind() {
 }
 
 #[test]
-fn no_command_and_none_in_the_settings_is_a_usage_error() {
+fn missing_command_without_a_default_is_a_usage_error() {
     let w = World::new();
     w.swarm(&["spawn", "--name", "one"]).code(2).warns("swarm: error: no command given");
 }
 
 #[test]
-fn a_live_name_is_refused_and_replace_ends_the_first() {
+fn name_of_a_live_worker_is_refused_and_replace_ends_it() {
     let w = World::new();
     let (one, two) = (w.agent("a"), w.agent("b"));
     w.spawn_agent("x", &one, &[]);
@@ -313,7 +313,7 @@ fn completions_are_printed_without_a_daemon() {
 }
 
 #[test]
-fn what_cannot_be_run_is_told_from_what_is_not_there() {
+fn program_that_cannot_run_and_missing_program_are_distinguished() {
     let mut w = World::new();
     fs::create_dir(w.work().join("folder")).unwrap();
     w.write("textfile", "#!/bin/sh\n");

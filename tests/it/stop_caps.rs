@@ -16,7 +16,7 @@ fn in_claude<'w>(world: &'w World, args: &[&str]) -> Host<'w> {
 }
 
 #[test]
-fn after_eight_blocks_in_a_row_the_stop_happens_and_the_next_prompt_goes_on() {
+fn stop_is_allowed_after_eight_blocks_and_the_next_prompt_continues() {
     let world = World::new();
     let mut host = in_claude(&world, &[]);
     for turn in 0..8 {
@@ -34,7 +34,7 @@ fn after_eight_blocks_in_a_row_the_stop_happens_and_the_next_prompt_goes_on() {
 }
 
 #[test]
-fn a_tool_call_between_blocks_begins_the_row_anew() {
+fn tool_call_resets_the_count_of_blocks() {
     let world = World::new();
     let mut host = in_claude(&world, &[]);
     for turn in 0..20 {
@@ -47,7 +47,7 @@ fn a_tool_call_between_blocks_begins_the_row_anew() {
 }
 
 #[test]
-fn the_cap_that_the_host_was_given_is_the_one_that_counts() {
+fn block_cap_of_the_agents_environment_is_used() {
     for (cap, blocks) in [("3", 3), ("12", 12), ("junk", 8), ("", 8)] {
         let world = World::new();
         let mut host = in_claude(&world, &[]);
@@ -102,7 +102,7 @@ fn an_api_error_pauses_the_loop_and_a_start_without_a_task_resumes_it() {
 }
 
 #[test]
-fn a_resume_takes_a_new_limit_and_says_what_it_does_not_take() {
+fn resume_accepts_a_new_limit_and_warns_about_other_options() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.start(&["build it", "-n", "3"]);

@@ -13,7 +13,7 @@ use crate::world::{SWARM, World};
 const DONE: &str = "<promise>DONE</promise>";
 
 #[test]
-fn the_same_stop_told_twice_counts_once() {
+fn repeated_stop_counts_once() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.start(&["build it"]);
@@ -50,7 +50,7 @@ fn answers(heard: &[Heard]) -> Vec<&Heard> {
 }
 
 #[test]
-fn of_twenty_hooks_of_one_stop_exactly_one_answers() {
+fn exactly_one_of_twenty_hooks_of_a_stop_answers() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.start(&["build it"]);
@@ -66,7 +66,7 @@ fn of_twenty_hooks_of_one_stop_exactly_one_answers() {
 }
 
 #[test]
-fn a_hook_whose_shell_was_started_before_another_answered_prints_nothing() {
+fn hook_started_before_another_answered_prints_nothing() {
     let world = World::new();
     let (mut host, _, input) = begun(&world);
     host.lines(&[assistant(70, json!([{"type":"text","text":"one"}]))]);
@@ -89,7 +89,7 @@ fn a_hook_whose_shell_was_started_before_another_answered_prints_nothing() {
 }
 
 #[test]
-fn a_stop_that_finds_the_state_file_locked_waits_for_it() {
+fn stop_waits_for_a_locked_state_file() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.start(&["build it"]);
@@ -107,7 +107,7 @@ fn a_stop_that_finds_the_state_file_locked_waits_for_it() {
 }
 
 #[test]
-fn a_lock_that_is_never_released_lets_the_stop_happen_and_says_so_in_the_log() {
+fn lock_that_is_never_released_allows_the_stop_and_is_logged() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.start(&["build it"]);
@@ -138,7 +138,7 @@ fn a_stop_whose_input_names_no_session_is_logged() {
 }
 
 #[test]
-fn the_same_words_in_the_next_turn_are_another_stop() {
+fn same_text_in_the_next_turn_is_another_stop() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.start(&["build it", "-n", "4"]);
@@ -149,7 +149,7 @@ fn the_same_words_in_the_next_turn_are_another_stop() {
 }
 
 #[test]
-fn a_sub_agents_stop_is_not_the_sessions() {
+fn stop_of_a_sub_agent_is_ignored() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.start(&["build it"]);
@@ -170,7 +170,7 @@ fn a_sub_agents_stop_is_not_the_sessions() {
 }
 
 #[test]
-fn background_tasks_that_run_let_the_stop_happen_and_the_loop_stay() {
+fn running_background_tasks_allow_the_stop_and_keep_the_loop() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.start(&["build it"]);
@@ -189,7 +189,7 @@ fn background_tasks_that_run_let_the_stop_happen_and_the_loop_stay() {
 }
 
 #[test]
-fn codex_speaks_the_same_and_has_no_cap() {
+fn codex_hooks_work_without_a_block_cap() {
     let world = World::new();
     let mut host = Host::new(&world, "c1");
     host.env = vec![("CLAUDECODE".into(), "1".into())];
@@ -215,7 +215,7 @@ fn codex_speaks_the_same_and_has_no_cap() {
 }
 
 #[test]
-fn an_older_claude_without_last_message_and_tasks_is_kept_going_too() {
+fn older_claude_without_last_message_and_tasks_is_continued() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.tells_last = false;
@@ -239,7 +239,7 @@ fn begun(world: &World) -> (Host<'_>, String, Value) {
 }
 
 #[test]
-fn a_full_disk_lets_the_stop_happen_and_keeps_the_loop() {
+fn full_disk_allows_the_stop_and_keeps_the_loop() {
     let world = World::new();
     let (mut host, file, input) = begun(&world);
     let mut sh = world.command("sh");
@@ -253,7 +253,7 @@ fn a_full_disk_lets_the_stop_happen_and_keeps_the_loop() {
 }
 
 #[test]
-fn a_state_directory_that_is_missing_is_made_and_one_that_is_no_directory_lets_stops_happen() {
+fn missing_state_directory_is_created_and_a_file_allows_the_stop() {
     let world = World::new();
     let (host, file, input) = begun(&world);
     let dir = world.swarm_dir();
@@ -268,7 +268,7 @@ fn a_state_directory_that_is_missing_is_made_and_one_that_is_no_directory_lets_s
 }
 
 #[test]
-fn a_state_directory_or_project_that_cannot_be_written_lets_stops_happen() {
+fn unwritable_state_directory_or_project_allows_the_stop() {
     let world = World::new();
     let (mut host, file, input) = begun(&world);
     // Nobody makes a directory below a file, not the superuser either.
@@ -292,7 +292,7 @@ fn a_state_directory_or_project_that_cannot_be_written_lets_stops_happen() {
 }
 
 #[test]
-fn whatever_comes_on_standard_input_a_hook_ends_with_0_and_says_nothing() {
+fn hook_exits_with_0_and_prints_nothing_on_any_input() {
     let world = World::new();
     let (host, file, input) = begun(&world);
     let deep = [b'['; 200_000];
@@ -321,7 +321,7 @@ fn whatever_comes_on_standard_input_a_hook_ends_with_0_and_says_nothing() {
 }
 
 #[test]
-fn an_unknown_event_no_event_and_unknown_fields_pass() {
+fn unknown_or_missing_events_and_unknown_fields_are_accepted() {
     let world = World::new();
     let (host, _, mut input) = begun(&world);
     input["hook_event_name"] = json!("Later");
@@ -341,7 +341,7 @@ fn an_unknown_event_no_event_and_unknown_fields_pass() {
 }
 
 #[test]
-fn a_host_that_closes_its_end_or_never_does_is_no_harm() {
+fn hook_works_with_closed_and_never_closed_input() {
     let world = World::new();
     let (host, _, input) = begun(&world);
     let mut sh = world.command("sh");
@@ -360,7 +360,7 @@ fn a_host_that_closes_its_end_or_never_does_is_no_harm() {
 }
 
 #[test]
-fn nobody_who_reads_and_no_home_are_no_harm() {
+fn hook_works_without_a_home_and_with_a_full_output() {
     let world = World::new();
     let (host, _, input) = begun(&world);
     let mut command = host.hook_command("stop");
@@ -372,7 +372,7 @@ fn nobody_who_reads_and_no_home_are_no_harm() {
 }
 
 #[test]
-fn a_broken_state_file_lets_the_stop_happen_stays_and_is_told_with_its_line() {
+fn broken_state_file_allows_the_stop_and_is_reported_with_its_line() {
     let world = World::new();
     let (mut host, file, _) = begun(&world);
     let broken = file.replace("iteration: 1\n", "iteration: one\n");
@@ -387,7 +387,7 @@ fn a_broken_state_file_lets_the_stop_happen_stays_and_is_told_with_its_line() {
 }
 
 #[test]
-fn a_lost_or_damaged_book_loses_no_loop() {
+fn lost_or_damaged_loop_record_keeps_the_loop() {
     let world = World::new();
     let (mut host, _, _) = begun(&world);
     host.says("one").goes_on();
@@ -413,7 +413,7 @@ fn next(seed: &mut u64) -> usize {
 }
 
 #[test]
-fn damaged_input_transcripts_state_files_and_books_never_make_a_hook_fail() {
+fn hook_never_fails_on_damaged_files_and_input() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.start(&["build it"]);

@@ -25,7 +25,7 @@ fn acceptance_1_a_promise_after_work_ends_the_loop() {
 }
 
 #[test]
-fn acceptance_2_a_stop_without_the_promise_is_blocked_and_the_task_comes_back() {
+fn acceptance_2_a_stop_without_the_promise_is_blocked_with_the_task() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.start(&["build it"]);
@@ -73,7 +73,7 @@ fn acceptance_4_and_known_fault_a_promise_without_work_is_rejected() {
 }
 
 #[test]
-fn acceptance_5_and_known_fault_a_promise_in_the_final_message_always_stops_the_loop() {
+fn acceptance_5_and_known_fault_a_final_promise_always_stops_the_loop() {
     let long = format!("{}\n```\n{DONE}\n```\n{}", "x".repeat(100_000), "y".repeat(100_000));
     let texts = [DONE.to_owned(), format!("a{DONE}b"), format!("```xml\n{DONE}\n```"), long];
     for tells_last in [true, false] {
@@ -89,7 +89,7 @@ fn acceptance_5_and_known_fault_a_promise_in_the_final_message_always_stops_the_
 }
 
 #[test]
-fn a_promise_before_the_last_words_of_a_turn_counts_where_the_last_words_are_not_told() {
+fn promise_before_the_last_text_counts_without_a_last_message() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.tells_last = false;
@@ -99,7 +99,7 @@ fn a_promise_before_the_last_words_of_a_turn_counts_where_the_last_words_are_not
 }
 
 #[test]
-fn how_much_work_a_promise_needs_and_what_happens_without_can_be_said() {
+fn required_work_and_its_policy_can_be_set() {
     let world = World::new();
     let mut host = Host::new(&world, "two");
     host.start(&["build it", "--min-tool-calls", "2"]);
@@ -118,7 +118,7 @@ fn how_much_work_a_promise_needs_and_what_happens_without_can_be_said() {
 }
 
 #[test]
-fn known_fault_a_bare_word_or_a_variant_is_no_promise() {
+fn known_fault_a_bare_word_or_a_variant_is_not_a_promise() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.start(&["build it", "--completion-promise", "DONE"]);
@@ -135,7 +135,7 @@ fn known_fault_a_bare_word_or_a_variant_is_no_promise() {
 }
 
 #[test]
-fn known_fault_a_promise_in_a_prompt_a_tool_result_or_a_side_chain_is_not_the_agents() {
+fn known_fault_a_promise_outside_of_the_agents_text_does_not_count() {
     let world = World::new();
     for tells_last in [true, false] {
         let mut host = Host::new(&world, if tells_last { "told" } else { "read" });
@@ -171,7 +171,7 @@ fn a_last_message_that_is_only_a_tool_call_is_a_stop_without_a_promise() {
 }
 
 #[test]
-fn known_fault_a_transcript_that_comes_late_is_waited_for() {
+fn known_fault_a_late_transcript_is_waited_for() {
     let world = World::new();
     for tells_last in [true, false] {
         let mut host = Host::new(&world, if tells_last { "told" } else { "read" });
@@ -184,7 +184,7 @@ fn known_fault_a_transcript_that_comes_late_is_waited_for() {
 }
 
 #[test]
-fn a_transcript_that_never_comes_lets_the_stop_happen_and_keeps_the_loop() {
+fn missing_transcript_allows_the_stop_and_keeps_the_loop() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.tells_last = false;
@@ -202,7 +202,7 @@ fn a_transcript_that_never_comes_lets_the_stop_happen_and_keeps_the_loop() {
 }
 
 #[test]
-fn known_fault_a_damaged_huge_or_oddly_placed_transcript_harms_nobody() {
+fn known_fault_a_damaged_huge_or_moved_transcript_is_handled() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.transcript = world.path("home/a dir with spaces/ü.jsonl");
@@ -228,7 +228,7 @@ fn known_fault_a_damaged_huge_or_oddly_placed_transcript_harms_nobody() {
 }
 
 #[test]
-fn known_fault_a_task_comes_back_byte_for_byte_each_time() {
+fn known_fault_the_task_is_repeated_unchanged_each_time() {
     let task = "a\n---\nb: \"c\" # d\n---\n$x `y` $(z) \\ 'q' “typographic” {CWD}\n\n  end";
     let world = World::new();
     for command in ["ralph", "ulw"] {
@@ -245,7 +245,7 @@ fn known_fault_a_task_comes_back_byte_for_byte_each_time() {
 }
 
 #[test]
-fn an_ulw_loop_is_the_same_with_its_instruction_before_each_text() {
+fn ulw_loop_puts_its_instruction_before_each_text() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.start(&["build it", "--ulw"]).says("ULTRAWORK MODE");
@@ -261,7 +261,7 @@ fn an_ulw_loop_is_the_same_with_its_instruction_before_each_text() {
 }
 
 #[test]
-fn nothing_of_before_the_loop_or_of_the_loop_before_counts() {
+fn text_from_before_the_loop_or_of_an_earlier_loop_does_not_count() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.tells_last = false;
@@ -292,7 +292,7 @@ fn queue(operation: &str, text: Option<&str>) -> serde_json::Value {
 }
 
 #[test]
-fn a_message_that_was_sent_while_the_agent_worked_is_let_through_and_the_loop_goes_on() {
+fn message_queued_during_a_turn_is_let_through_and_the_loop_continues() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.start(&["build it", "-n", "9"]);
@@ -317,7 +317,7 @@ fn a_message_that_was_sent_while_the_agent_worked_is_let_through_and_the_loop_go
 }
 
 #[test]
-fn a_cancel_that_was_typed_while_the_agent_worked_ends_the_loop_at_the_next_stop() {
+fn cancel_typed_during_a_turn_ends_the_loop_at_the_next_stop() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.start(&["build it", "-n", "9"]);

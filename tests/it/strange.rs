@@ -13,7 +13,7 @@ fn fifo(path: &Path) {
 }
 
 #[test]
-fn a_prompt_that_became_a_fifo_fails_its_loop_and_nobody_else() {
+fn prompt_file_that_became_a_fifo_fails_only_its_loop() {
     let w = World::new();
     let mut agent = w.agent("a");
     let mut follower = w.follow_loop("agent", &agent, &[]);
@@ -27,7 +27,7 @@ fn a_prompt_that_became_a_fifo_fails_its_loop_and_nobody_else() {
 }
 
 #[test]
-fn a_prompt_that_became_a_device_is_not_swallowed() {
+fn prompt_file_that_became_a_device_is_refused() {
     let w = World::new();
     let mut agent = w.agent("a");
     let mut follower = w.follow_loop("agent", &agent, &[]);
@@ -40,7 +40,7 @@ fn a_prompt_that_became_a_device_is_not_swallowed() {
 }
 
 #[test]
-fn a_state_file_that_swarm_may_not_write_holds_the_loop_says_so_and_lets_it_be_killed() {
+fn unwritable_state_file_stops_new_iterations_and_allows_a_kill() {
     for strange in ["newer", "fifo"] {
         let w = World::new();
         let mut agent = w.agent("a");
@@ -67,7 +67,7 @@ fn a_state_file_that_swarm_may_not_write_holds_the_loop_says_so_and_lets_it_be_k
 }
 
 #[test]
-fn a_broken_state_file_is_told_by_ls() {
+fn broken_state_file_is_reported_by_ls() {
     let w = World::new();
     let mut agent = w.agent("a");
     w.spawn_loop("agent", &agent, &[]);
@@ -78,7 +78,7 @@ fn a_broken_state_file_is_told_by_ls() {
 }
 
 #[test]
-fn a_live_agent_whose_record_is_gone_is_found_again() {
+fn live_agent_with_a_broken_record_is_found_again() {
     let w = World::new();
     let agent = w.agent("a");
     w.spawn_agent("w1", &agent, &[]);
@@ -94,7 +94,7 @@ fn a_live_agent_whose_record_is_gone_is_found_again() {
 }
 
 #[test]
-fn a_frozen_tmux_is_no_failure_of_the_agent() {
+fn stopped_tmux_is_not_a_failure_of_the_agent() {
     let w = World::new();
     let mut agent = w.agent("a");
     w.spawn_loop("agent", &agent, &[]);
@@ -120,7 +120,7 @@ fn a_stopped_daemon_leaves_no_empty_tmux_server() {
 }
 
 #[test]
-fn a_prompt_that_is_no_text_arrives_byte_for_byte() {
+fn binary_prompt_arrives_unchanged() {
     let w = World::new();
     let bytes: Vec<u8> = (0..=255).chain([0xff, 0xfe, b'\r', b'\n', 0]).collect();
     fs::write(w.work().join("odd"), &bytes).unwrap();
@@ -143,7 +143,7 @@ fn a_prompt_that_is_no_text_arrives_byte_for_byte() {
 }
 
 #[test]
-fn broken_records_are_kept_aside_and_their_agents_are_found_again() {
+fn broken_records_are_set_aside_and_their_agents_found_again() {
     let w = World::new();
     let names = ["empty", "cut", "object", "list", "zeros"];
     for name in names {

@@ -38,7 +38,7 @@ fn ended(world: &World, repo: &Path, name: &str, script: &str) -> PathBuf {
 }
 
 #[test]
-fn clean_worktree_with_submodules_goes() {
+fn clean_worktree_with_submodules_is_removed() {
     let mut world = World::new();
     let repo = repo(&mut world);
     let one = ended(&world, &repo, "one", "true");
@@ -52,7 +52,7 @@ fn clean_worktree_with_submodules_goes() {
 }
 
 #[test]
-fn work_in_a_submodule_that_is_nowhere_else_keeps_the_worktree() {
+fn unpushed_work_in_a_submodule_keeps_the_worktree() {
     let mut world = World::new();
     let repo = repo(&mut world);
     let on_no_remote = "a commit that is on no remote";
@@ -91,7 +91,7 @@ fn work_in_a_submodule_that_is_nowhere_else_keeps_the_worktree() {
 }
 
 #[test]
-fn pushed_work_in_a_submodule_lets_the_worktree_go() {
+fn worktree_with_pushed_submodule_work_is_removed() {
     let mut world = World::new();
     let repo = repo(&mut world);
     let script = "cd lib && git checkout -qb own && git commit -q --allow-empty -m own && git push -q origin own && cd .. && \
@@ -102,7 +102,7 @@ fn pushed_work_in_a_submodule_lets_the_worktree_go() {
 }
 
 #[test]
-fn moved_or_locked_worktree_keeps_what_only_its_repository_holds() {
+fn moved_or_locked_worktree_keeps_its_submodule_repositories() {
     let mut world = World::new();
     let repo = repo(&mut world);
     let commit = "(cd lib && git checkout -qb own && git commit -q --allow-empty -m own)";

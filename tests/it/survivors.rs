@@ -116,7 +116,7 @@ fn an_orphan_of_a_git_filter_is_ended() {
 }
 
 #[test]
-fn processes_of_a_person_stay_and_are_named_in_swarms_tmux_only() {
+fn processes_of_a_person_stay_and_only_those_in_swarms_tmux_are_named() {
     let d = Desk::new();
     let stay = stayer(&d, "");
     let mut server = d.w.command("sh");

@@ -48,7 +48,7 @@ fn world_with_leftovers() -> (World, [u32; 3]) {
 }
 
 #[test]
-fn a_start_closes_what_is_left_of_workers_that_are_over() {
+fn daemon_start_closes_leftover_panes_of_finished_workers() {
     for crash in [false, true] {
         let (world, pids) = world_with_leftovers();
         let seen = world.status("live");
@@ -65,7 +65,7 @@ fn a_start_closes_what_is_left_of_workers_that_are_over() {
 }
 
 #[test]
-fn the_end_of_a_worker_closes_what_is_left_of_others() {
+fn end_of_a_worker_closes_leftover_panes_of_others() {
     let (world, pids) = world_with_leftovers();
     // Not of this directory, or not of a worker that is known here: another swarm's, or a user's.
     let mut other = vec!["live"];
@@ -129,7 +129,7 @@ fn a_window_that_cannot_be_closed_at_once_is_closed_later() {
 }
 
 #[test]
-fn an_agent_that_outlived_its_wrapper_and_the_daemon_ends_before_the_next_run() {
+fn agent_that_outlived_its_wrapper_is_ended_before_the_next_run() {
     let world = World::new();
     world.write("PROMPT.md", "go\n");
     let script = "trap '' HUP TERM; first=$(head -n 1 runs)

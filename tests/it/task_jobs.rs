@@ -173,7 +173,7 @@ fn a_failed_story_stops_only_those_that_depend_on_it() {
 }
 
 #[test]
-fn a_killed_coordinator_goes_on_and_runs_nothing_twice() {
+fn restarted_coordinator_continues_and_repeats_no_story() {
     let jobs = Jobs::new(&six());
     let world = &jobs.0.world;
     let hold = jobs.hold("US-002");
@@ -195,7 +195,7 @@ fn a_killed_coordinator_goes_on_and_runs_nothing_twice() {
 }
 
 #[test]
-fn kill_ends_the_stories_too_and_respawn_goes_on() {
+fn kill_ends_the_stories_and_respawn_continues_them() {
     let jobs = Jobs::new(&[story("US-001"), story("US-002")]);
     let world = &jobs.0.world;
     let holds = ["US-001", "US-002"].map(|id| jobs.hold(id));
@@ -250,7 +250,7 @@ fn approved_stories_need_the_checks_and_titles_lose_control_characters() {
 }
 
 #[test]
-fn a_check_that_fails_on_the_merge_sends_the_story_back() {
+fn check_that_fails_after_the_merge_reopens_the_story() {
     let jobs = Jobs::new(&[story("US-001"), story("US-002")]);
     let holds = ["US-001", "US-002"].map(|id| jobs.hold(id));
     let check = "test ! -e US-001.txt || test ! -e US-002.txt || grep -q fixed US-00*.txt";
@@ -265,7 +265,7 @@ fn a_check_that_fails_on_the_merge_sends_the_story_back() {
 }
 
 #[test]
-fn no_new_story_starts_while_enough_wait_for_a_review() {
+fn no_new_story_starts_at_the_limit_of_stories_in_review() {
     let jobs = Jobs::new(&[story("US-001"), story("US-002"), story("US-003")]);
     let world = &jobs.0.world;
     let review = jobs.hold_mode("review", "US-001");

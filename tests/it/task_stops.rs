@@ -68,7 +68,7 @@ fn implementing() -> Value {
 }
 
 #[test]
-fn each_check_blocks_and_a_stop_in_order_prints_nothing() {
+fn each_violation_blocks_the_stop_and_a_valid_stop_prints_nothing() {
     let session = Session::new(&implementing(), &list(false, Some("needs_review"), 0));
     assert_eq!(session.stop("", &[]), None);
     session.write("work.txt", "x");
@@ -90,7 +90,7 @@ fn each_check_blocks_and_a_stop_in_order_prints_nothing() {
 }
 
 #[test]
-fn a_marker_of_a_worker_binds_its_agent_alone_in_every_directory_of_the_project() {
+fn marker_of_a_worker_applies_only_to_its_agent_in_the_whole_project() {
     let mut marker = implementing();
     let session = Session::new(&marker, &list(true, Some("approved"), 1));
     fs::create_dir(session.0.work().join("src")).unwrap();

@@ -189,7 +189,7 @@ fn archive_refuses_while_a_loop_works_on_the_list() {
 }
 
 #[test]
-fn archive_without_a_commit_says_why() {
+fn archive_without_a_commit_prints_the_reason() {
     let world = World::new();
     planned(&world);
     archive(&world, &[]).ok().warns("not committed, since the project is not in a git repository");
@@ -262,7 +262,7 @@ fn archive_accepts_a_broken_list_and_links() {
 }
 
 #[test]
-fn the_same_list_is_archived_twice_and_a_tracked_list_although_git_ignores_it() {
+fn same_list_can_be_archived_twice_and_a_tracked_ignored_list_too() {
     let world = World::new();
     committed(&world);
     archive(&world, &[]).ok().says("committed ");

@@ -89,7 +89,7 @@ fn init_keeps_existing_files_and_force_overwrites_them() {
 }
 
 #[test]
-fn init_writes_nothing_where_something_is_in_its_way() {
+fn init_writes_nothing_if_a_file_is_in_the_way() {
     let world = World::new();
     for name in ["a b", "", "../x", "a..b", "x.lock", "a\nb"] {
         init(&world, &["--name", name]).code(1).warns("cannot be part of a branch name");

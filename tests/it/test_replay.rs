@@ -78,7 +78,7 @@ fn honest_changes_of_tests_count() {
 }
 
 #[test]
-fn a_checkout_that_is_no_fair_copy_refuses_nothing() {
+fn checkout_that_is_not_a_faithful_copy_proves_nothing() {
     let d = Desk::new();
     d.commit("value", "0\n");
     // The test reads the worker's directory, also in a room.
@@ -91,7 +91,7 @@ fn a_checkout_that_is_no_fair_copy_refuses_nothing() {
 }
 
 #[test]
-fn a_daemon_that_dies_in_a_replay_leaves_nothing() {
+fn replay_checkout_is_removed_after_a_daemon_crash() {
     for point in ["room:1", "room:2", "test_replay:1", "concluded:1"] {
         let mut d = project();
         let before = (repository(&d), d.git(&["status", "--porcelain"]));
@@ -112,7 +112,7 @@ fn a_daemon_that_dies_in_a_replay_leaves_nothing() {
 }
 
 #[test]
-fn changed_tests_count_after_they_were_approved() {
+fn changed_tests_count_after_approval() {
     let d = project();
     let go = d.path("go");
     nix::unistd::mkfifo(&go, nix::sys::stat::Mode::S_IRWXU).unwrap();

@@ -52,14 +52,14 @@ fn users(dir: &str, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn the_client_knows_the_daemon_by_its_wire_alone() {
+fn client_modules_use_the_daemon_only_by_its_protocol() {
     let forbidden =
         ["crate::daemon", "crate::git", "crate::hooks", "crate::session", "crate::store", "swarm::daemon"];
     assert_eq!(users("src/client", &forbidden), Vec::<String>::new());
 }
 
 #[test]
-fn the_wire_knows_nothing_of_the_disk_and_the_edge_nothing_of_those_who_use_it() {
+fn protocol_store_tmux_and_git_do_not_use_higher_layers() {
     for (file, forbidden) in [
         ("src/protocol.rs", &["crate::store", "crate::daemon", "crate::client", "swarm_state::format"][..]),
         ("src/store.rs", &["crate::daemon", "crate::client", "crate::tmux", "crate::protocol"]),
@@ -74,7 +74,7 @@ fn the_wire_knows_nothing_of_the_disk_and_the_edge_nothing_of_those_who_use_it()
 }
 
 #[test]
-fn what_looks_at_everything_is_used_by_nothing_and_writes_nothing() {
+fn doctor_is_not_used_by_other_modules_and_writes_nothing() {
     assert_eq!(users("src", &["crate::doctor"]), Vec::<String>::new());
     let changing = [
         "fs::write",
@@ -91,7 +91,7 @@ fn what_looks_at_everything_is_used_by_nothing_and_writes_nothing() {
 }
 
 #[test]
-fn few_modules_start_processes() {
+fn only_listed_modules_start_processes() {
     let starters = users("src", &["Command::new("]);
     let allowed = |name: &str| {
         [
@@ -119,7 +119,7 @@ fn few_modules_start_processes() {
 }
 
 #[test]
-fn only_out_prints() {
+fn only_listed_modules_print() {
     let printers =
         users("src", &["println!(", "print!(", "eprintln!(", "eprint!(", "io::stdout()", "io::stderr()"]);
     // The daemon tells its starter and writes its log (through the store's rotation); the wrapper writes on the
@@ -142,7 +142,7 @@ fn only_out_prints() {
 }
 
 #[test]
-fn the_state_crate_is_pure() {
+fn state_crate_does_no_io() {
     let impure = [
         "std::fs",
         "std::net",

@@ -149,7 +149,7 @@ async fn bounded<T>(what: &str, future: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
-async fn a_server_starts_once_and_its_end_is_seen() {
+async fn tmux_server_starts_once_and_its_end_is_detected() {
     let mut world = World::new().await;
     assert_eq!(world.tmux.health().await, Health::Alive { pid: world.server });
     assert_eq!(world.tmux.ensure_server().await.unwrap(), world.server);
@@ -179,7 +179,7 @@ async fn a_server_starts_once_and_its_end_is_seen() {
 }
 
 #[tokio::test]
-async fn a_stopped_server_is_unresponsive_and_not_gone() {
+async fn stopped_tmux_server_is_unresponsive_and_not_gone() {
     let world = World::new().await;
     crate::world::signal(u32::try_from(world.server).unwrap(), Signal::SIGSTOP);
     assert_eq!(world.tmux.health().await, Health::Unresponsive);
@@ -241,7 +241,7 @@ async fn a_server_that_is_starting_gets_no_signal() {
 }
 
 #[tokio::test]
-async fn a_file_in_the_sockets_place_is_left_alone() {
+async fn file_in_place_of_the_tmux_socket_is_not_touched() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("s"), "mine").unwrap();
     let error = Tmux::new(options(dir.path())).ensure_server().await.unwrap_err();
@@ -293,7 +293,7 @@ async fn windows_are_made_at_once_marked_and_listed() {
 }
 
 #[tokio::test]
-async fn making_and_closing_the_last_window_race_without_harm() {
+async fn last_window_can_be_closed_while_another_is_created() {
     let world = World::new().await;
     let mut last = world.tmux.new_window(window("w", world.dir.path())).await.unwrap();
     for _ in 0..15 {
@@ -436,7 +436,7 @@ async fn a_large_paste_arrives_exactly_and_bracketed() {
 }
 
 #[tokio::test]
-async fn nothing_done_to_a_dead_pane_kills_the_server() {
+async fn commands_on_a_dead_pane_do_not_end_the_tmux_server() {
     let world = World::new().await;
     let (pane, dir) = world.agent("w", "echo gone").await;
     world.exit(&dir).await;
@@ -459,7 +459,7 @@ async fn nothing_done_to_a_dead_pane_kills_the_server() {
 }
 
 #[tokio::test]
-async fn a_recording_holds_every_byte() {
+async fn recording_has_every_byte() {
     let world = World::new().await;
     let file = world.path("it's 100% #{x}.log");
     let argv = ["sh", "-c", "printf 'a\\033[1mb\\n'; exec cat -"].iter().map(Into::into).collect();
@@ -474,7 +474,7 @@ async fn a_recording_holds_every_byte() {
 }
 
 #[tokio::test]
-async fn a_users_own_configuration_cannot_end_sessions() {
+async fn users_tmux_conf_cannot_end_sessions() {
     let dir = tempfile::tempdir().unwrap();
     let source = dir.path().join("user [1].conf");
     let text = "set -g destroy-unattached on\nset -g window-size manual\nset -g remain-on-exit off\n\

@@ -18,7 +18,7 @@ fn pids(world: &World, file: &str, count: usize) -> Vec<u32> {
 }
 
 #[test]
-fn codes_and_signals_are_told_apart_and_none_is_a_success() {
+fn signals_and_exit_codes_are_distinguished_and_are_failures() {
     let world = World::new();
     for (name, script) in [
         ("kill", "kill -KILL $$"),
@@ -50,7 +50,7 @@ fn codes_and_signals_are_told_apart_and_none_is_a_success() {
 }
 
 #[test]
-fn a_dead_pane_that_stays_is_no_live_worker() {
+fn remaining_dead_pane_is_not_a_live_worker() {
     let world = World::new();
     std::fs::write(world.path("home/.tmux.conf"), "set -g remain-on-exit on\nset -g base-index 1\n").unwrap();
     let _ = world.spawn_sh("w", &[], "exit 5").ok();
@@ -59,7 +59,7 @@ fn a_dead_pane_that_stays_is_no_live_worker() {
 }
 
 #[test]
-fn a_program_that_is_not_there_leaves_nothing() {
+fn missing_program_leaves_no_worker() {
     let world = World::new();
     let _ = world.spawn("w", &[], &["no-such-agent-xyz"]).code(1).warns("no-such-agent-xyz");
     assert_eq!(world.swarm(&["ls", "--format", "json"]).json(), serde_json::json!([]));
@@ -69,7 +69,7 @@ fn a_program_that_is_not_there_leaves_nothing() {
 }
 
 #[test]
-fn quick_exits_are_all_known() {
+fn quick_exits_of_loops_are_all_recorded() {
     let world = World::new();
     std::fs::write(world.path("work/p"), "").unwrap();
     let names: Vec<String> = (0..5).map(|i| format!("q{i}")).collect();
@@ -88,7 +88,7 @@ fn quick_exits_are_all_known() {
 }
 
 #[test]
-fn two_hundred_quick_exits_are_all_known() {
+fn two_hundred_quick_exits_are_all_recorded() {
     let world = World::new();
     world.start_daemon();
     let spawn = |i: usize| {
@@ -114,7 +114,7 @@ fn two_hundred_quick_exits_are_all_known() {
 }
 
 #[test]
-fn a_wrapper_that_is_killed_is_no_success_and_leaves_nobody() {
+fn killed_wrapper_is_a_failure_and_leaves_no_process() {
     let world = World::new();
     let _ = world.spawn_sh("w", &[], "echo $$ >>pids; sleep 7779 & echo $! >>pids; wait").ok();
     let tree = pids(&world, "work/pids", 2);
@@ -127,7 +127,7 @@ fn a_wrapper_that_is_killed_is_no_success_and_leaves_nobody() {
 }
 
 #[test]
-fn loops_side_by_side_are_apart() {
+fn parallel_loops_do_not_affect_each_other() {
     let world = World::new();
     std::fs::write(world.path("work/p"), "").unwrap();
     for i in 0..5 {
@@ -158,7 +158,7 @@ fn the_last_output_of_a_fast_exit_is_kept() {
 }
 
 #[test]
-fn a_kill_ends_the_whole_tree_and_names_what_it_forced() {
+fn kill_ends_the_process_tree_and_names_forced_processes() {
     let world = World::new();
     let script = r#"put() { echo $1 >>pids; }
         setsid sh -c 'echo $$ >>pids; exec sleep 7771' &
@@ -176,7 +176,7 @@ fn a_kill_ends_the_whole_tree_and_names_what_it_forced() {
 }
 
 #[test]
-fn a_killed_loop_stays_down() {
+fn killed_loop_does_not_start_again() {
     let world = World::new();
     std::fs::write(world.path("work/p"), "").unwrap();
     for i in 0..6 {
@@ -198,7 +198,7 @@ fn a_killed_loop_stays_down() {
 }
 
 #[test]
-fn a_tmux_server_that_dies_loses_its_workers_and_is_no_success() {
+fn death_of_the_tmux_server_makes_its_workers_lost() {
     for how in [Signal::SIGKILL, Signal::SIGTERM] {
         let world = World::new();
         std::fs::write(world.path("work/p"), "").unwrap();
@@ -231,7 +231,7 @@ fn a_tmux_server_that_dies_loses_its_workers_and_is_no_success() {
 }
 
 #[test]
-fn a_tmux_that_hangs_delays_nobody_and_nobody_is_taken_for_dead() {
+fn hanging_tmux_delays_no_command_and_ends_no_worker() {
     let world = World::new();
     let _ = world.spawn_sh("w", &[], "echo $$ >>pids; sleep 7777").ok();
     let _ = world.spawn_sh("v", &[], "echo $$ >>pids; sleep 7778").ok();

@@ -41,7 +41,7 @@ impl Project {
 const AGENT: [&str; 4] = ["--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done; cat"];
 
 #[test]
-fn loop_reads_its_prompt_after_a_rename_of_the_typed_directory() {
+fn loop_reads_its_prompt_after_the_starting_directory_was_renamed() {
     for prompt in [["--prompt-file", "../PROMPT.md"], ["--prompt-file", "../ralph/prompt.md"]] {
         let project = Project::new();
         let flags = ["spawn", "--name", "w", "--ralph", "-n", "3", "-d", "--cwd", ".."];
@@ -61,7 +61,7 @@ fn loop_reads_its_prompt_after_a_rename_of_the_typed_directory() {
 }
 
 #[test]
-fn kept_paths_are_free_of_the_typed_directory() {
+fn stored_paths_do_not_contain_the_starting_directory() {
     let project = Project::new();
     let (world, repo) = (&project.world, &project.repo);
     fs::write(repo.join("settings.toml"), "[ralph]\nprompt_file = \"sub/../PROMPT.md\"\n").unwrap();

@@ -29,7 +29,7 @@ fn open_gate(world: &World) {
 }
 
 #[test]
-fn a_text_for_an_agent_that_comes_up_waits_until_it_reads() {
+fn send_waits_until_a_starting_agent_reads() {
     let world = World::new();
     spawn_unknown(&world, &["BOOT=1.5"]);
     // On a machine so busy that it is not up in time, it is told that the text may be lost.
@@ -42,7 +42,7 @@ fn a_text_for_an_agent_that_comes_up_waits_until_it_reads() {
 }
 
 #[test]
-fn a_text_waits_until_the_prompt_is_in() {
+fn send_waits_until_the_prompt_is_delivered() {
     let world = World::new();
     spawn(&world, &["--prompt", "first"], &["GATE=gate"]);
     let mut second = world.follow(&["send", "w", "second"]);
@@ -57,7 +57,7 @@ fn a_text_waits_until_the_prompt_is_in() {
 }
 
 #[test]
-fn a_text_for_an_agent_that_never_comes_up_is_given_back() {
+fn send_fails_if_the_agent_never_becomes_ready() {
     let world = World::new();
     spawn(&world, &["--prompt", "first", "--ready-timeout", "2"], &["GATE=gate"]);
     let ran = world.swarm(&["send", "w", "second"]).code(5);
@@ -71,7 +71,7 @@ fn a_text_for_an_agent_that_never_comes_up_is_given_back() {
 }
 
 #[test]
-fn a_text_that_may_have_been_lost_is_no_success() {
+fn send_fails_if_the_text_may_be_lost() {
     let world = World::new();
     spawn_unknown(&world, &["GATE=gate"]);
     let mut send = world.follow(&["send", "w", "hi there"]);
@@ -92,7 +92,7 @@ fn a_text_that_may_have_been_lost_is_no_success() {
 }
 
 #[test]
-fn a_line_for_a_script_that_is_busy_is_kept_and_told_of() {
+fn line_for_a_busy_script_is_queued_with_a_warning() {
     let world = World::new();
     let script = r#"until [ -e gate ]; do sleep 0.05; done; read -r l; echo "got $l"; exec sleep 600"#;
     let _ = world.spawn_sh("w", &[], script).ok();
@@ -103,7 +103,7 @@ fn a_line_for_a_script_that_is_busy_is_kept_and_told_of() {
 }
 
 #[test]
-fn a_line_that_the_terminal_would_cut_is_refused() {
+fn line_longer_than_the_terminal_accepts_is_refused() {
     let world = World::new();
     let script = r#"while printf '> ' && read -r l; do echo "length ${#l}."; done"#;
     let _ = world.spawn_sh("w", &["--ready-wait"], script).ok();
@@ -123,7 +123,7 @@ fn a_line_that_the_terminal_would_cut_is_refused() {
 }
 
 #[test]
-fn a_dialog_takes_an_answer_and_no_prompt() {
+fn dialog_accepts_an_answer_and_no_prompt() {
     for order in ["TRUST=1", "TRUST=2"] {
         let world = World::new();
         spawn(&world, &["--prompt", "hi"], &[order]);
@@ -150,7 +150,7 @@ fn a_list_that_looks_like_an_input_box_gets_no_prompt() {
 }
 
 #[test]
-fn what_looks_like_an_option_of_ours_is_text() {
+fn text_that_looks_like_an_option_is_sent() {
     let world = World::new();
     spawn(&world, &["--prompt", "--help"], &[]);
     let texts = ["--help", "-h", "- [ ] do", "---\ntitle: x\n---\nbody", "--no-such-flag", "-"];
@@ -170,7 +170,7 @@ fn what_looks_like_an_option_of_ours_is_text() {
 }
 
 #[test]
-fn a_prompt_of_any_size_arrives_whole_by_every_route() {
+fn prompt_of_any_size_arrives_complete_by_every_route() {
     let world = World::new();
     for size in [255, 4095, 16_400, 200_000] {
         let text: String = (0..size).map(|i| char::from(b'a' + (i % 26) as u8)).collect();
@@ -197,7 +197,7 @@ fn a_prompt_of_any_size_arrives_whole_by_every_route() {
 }
 
 #[test]
-fn the_callers_open_standard_input_holds_nobody() {
+fn open_standard_input_of_the_caller_does_not_block_spawn() {
     let world = World::new();
     let flags = ["spawn", "--name", "w", "--prompt", "hi", "--prompt-via", "stdin", "--"];
     let mut command = world.command(SWARM);
@@ -210,7 +210,7 @@ fn the_callers_open_standard_input_holds_nobody() {
 }
 
 #[test]
-fn a_users_tmux_settings_move_no_prompt() {
+fn users_tmux_settings_do_not_disturb_prompts() {
     let settings = "set -g base-index 1\nset -g pane-base-index 1\nset -g renumber-windows on\n\
                     set -g remain-on-exit on\nset -g default-shell /bin/false\nset -g prefix C-a\n";
     for sourced in [false, true] {
@@ -240,7 +240,7 @@ fn a_users_tmux_settings_move_no_prompt() {
 }
 
 #[test]
-fn a_text_of_which_the_agent_died_was_not_taken() {
+fn send_fails_if_the_agent_exits_on_the_text() {
     let world = World::new();
     spawn(&world, &["--ready-wait"], &["DIE=paste"]);
     let _ = world.swarm(&["send", "w", "job"]).code(1).warns("ended");
@@ -248,7 +248,7 @@ fn a_text_of_which_the_agent_died_was_not_taken() {
 }
 
 #[test]
-fn an_agent_that_was_adopted_takes_what_is_sent() {
+fn adopted_agent_accepts_sent_text() {
     let world = World::new();
     spawn(&world, &["--ready-wait"], &[]);
     let (seen, panes) = (world.status("w"), world.panes());
@@ -270,7 +270,7 @@ fn an_agent_that_was_adopted_takes_what_is_sent() {
 }
 
 #[test]
-fn nothing_but_an_answer_is_typed_into_a_question_of_an_agent_that_nobody_knows() {
+fn only_an_answer_is_typed_into_a_question_of_an_unknown_agent() {
     let world = World::new();
     let ask = |name: &str, question: &str| {
         let script =
@@ -331,7 +331,7 @@ fn a_text_that_a_list_does_not_offer_presses_no_key() {
 }
 
 #[test]
-fn enter_takes_only_the_row_that_was_chosen() {
+fn enter_is_pressed_only_on_the_chosen_row() {
     for (digits, text, keys) in [
         ("move", "2", &["2", "\r"][..]),
         ("ignore", "1", &["1", "\r"]),
@@ -426,7 +426,7 @@ fn die_while_typing(world: &mut World, spawn: impl FnOnce(&World)) {
 }
 
 #[test]
-fn a_text_is_not_glued_to_one_that_a_dead_daemon_left_in_the_box() {
+fn text_is_not_appended_to_leftover_text_in_the_box() {
     let mut world = World::new();
     die_while_typing(&mut world, |world| spawn(world, &["--ready-wait"], &[]));
     let _ = world.swarm(&["send", "w", "whole"]).ok();
@@ -438,7 +438,7 @@ fn a_text_is_not_glued_to_one_that_a_dead_daemon_left_in_the_box() {
 }
 
 #[test]
-fn a_line_is_not_glued_to_one_that_a_dead_daemon_left_on_the_terminal() {
+fn line_is_not_appended_to_a_leftover_line_on_the_terminal() {
     let mut world = World::new();
     die_while_typing(&mut world, |world| {
         let _ = world.spawn_sh("w", &[], "while read -r line; do echo \"$line\" >>got; done").ok();

@@ -135,7 +135,7 @@ fn a_preview_shows_text_and_sends_no_sequences_to_the_terminal() {
 }
 
 #[test]
-fn without_a_terminal_that_can_draw_it_prints_the_next_step() {
+fn ui_without_a_usable_terminal_prints_the_next_step() {
     let world = World::new();
     let _ = world.swarm(&["ui"]).code(1).warns("ui needs a terminal\nhint: without a terminal: swarm ls");
     let terminal = Terminal::run(&world, 0, &["env", "TERM=dumb", SWARM, "ui"]);

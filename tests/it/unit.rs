@@ -10,7 +10,7 @@ fn unit() -> String {
 }
 
 #[test]
-fn the_unit_ends_the_daemon_alone() {
+fn systemd_unit_ends_only_the_daemon() {
     let unit = unit();
     let lines: Vec<&str> = unit.lines().collect();
     // Everything else in the control group is tmux and the agents.
@@ -23,7 +23,7 @@ fn the_unit_ends_the_daemon_alone() {
 }
 
 #[test]
-fn what_the_unit_runs_stays_in_front_logs_to_stderr_and_leaves_agents_alone() {
+fn daemon_run_stays_in_the_foreground_and_keeps_agents() {
     let w = World::new();
     let agent = w.agent("a");
     for (end, code) in [(Signal::SIGKILL, 128 + 9), (Signal::SIGTERM, 0)] {

@@ -31,7 +31,7 @@ fn length(path: impl AsRef<std::path::Path>) -> u64 {
 }
 
 #[test]
-fn a_loop_goes_on_when_its_program_is_removed() {
+fn loop_continues_after_the_swarm_program_was_removed() {
     let world = World::new();
     daemon_of_a_version(&world);
     let mut agent = world.agent("w");
@@ -55,7 +55,7 @@ fn a_loop_goes_on_when_its_program_is_removed() {
 }
 
 #[test]
-fn helpers_have_the_version_of_the_last_daemon() {
+fn wrapper_program_has_the_version_of_the_last_daemon() {
     let world = World::new();
     let program = daemon_of_a_version(&world);
     let placed = world.swarm_dir().join("bin/swarm");
@@ -74,7 +74,7 @@ fn helpers_have_the_version_of_the_last_daemon() {
 }
 
 #[test]
-fn a_restarted_daemon_keeps_a_good_copy_of_its_program_and_replaces_a_damaged_one() {
+fn restart_keeps_a_good_copy_of_the_program_and_replaces_a_bad_one() {
     let world = World::new();
     let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
     let placed = world.swarm_dir().join("bin/swarm");
@@ -94,7 +94,7 @@ fn a_restarted_daemon_keeps_a_good_copy_of_its_program_and_replaces_a_damaged_on
 }
 
 #[test]
-fn a_program_that_cannot_be_started_is_no_end_of_an_agent() {
+fn missing_wrapper_program_is_not_a_failure_of_an_agent() {
     let world = World::new();
     // Nothing can be kept where the helper belongs.
     fs::create_dir(world.swarm_dir()).unwrap();

@@ -9,7 +9,7 @@ use crate::verified::{DONE, Desk};
 use crate::world::{SWARM, World};
 
 #[test]
-fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
+fn usage_errors_of_a_verified_loop_exit_with_2_and_a_hint() {
     let w = World::new();
     w.write("PROMPT.md", "Do task A\n");
     let spawn = ["spawn", "--name", "a", "--ralph", "--prompt-file", "PROMPT.md", "-n", "3"];
@@ -59,7 +59,7 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
 }
 
 #[test]
-fn a_loop_without_a_task_or_a_gate_is_wrong_use_too() {
+fn loop_without_a_task_or_a_gate_is_a_usage_error() {
     let w = World::new();
     w.write("empty.md", "");
     w.write("blank.md", " \n\t\u{a0}\n");
@@ -96,7 +96,7 @@ fn a_loop_without_a_task_or_a_gate_is_wrong_use_too() {
 }
 
 #[test]
-fn wrong_use_of_the_verbs_of_a_loop_ends_with_2_and_what_is_not_so_with_1() {
+fn usage_errors_of_loop_commands_exit_with_2_and_others_with_1() {
     let w = World::new();
     let mut agent = w.agent("a");
     w.spawn_loop("a", &agent, &["-n", "1"]);
@@ -146,7 +146,7 @@ fn command_of_another_tool_gets_a_hint_and_exits_with_2() {
 }
 
 #[test]
-fn a_loop_whose_reader_went_away_is_no_success_and_says_nothing_of_it() {
+fn loop_with_a_closed_output_exits_with_1_silently() {
     let task: &[&str] = &["loop", "do it"];
     let file = &["spawn", "--ralph", "--prompt-file", "PROMPT.md", "-n", "1"];
     for (verb, flags) in [

@@ -79,7 +79,7 @@ fn ls_json_selects_loops_as_the_jq_example_does() {
 }
 
 #[test]
-fn ls_of_nothing_is_an_empty_list() {
+fn ls_without_workers_is_empty() {
     let w = World::new();
     assert_eq!(w.swarm(&["ls", "--format", "json"]).ok().json(), json!([]));
     assert_eq!(w.swarm(&["ls", "--format", "names"]).ok().out, "");
@@ -115,7 +115,7 @@ fn peek_shows_the_screen_and_after_the_end_the_last_output() {
 }
 
 #[test]
-fn the_last_words_of_a_fast_exit_are_kept() {
+fn logs_have_the_last_lines_of_a_fast_exit() {
     let w = World::new();
     w.swarm(&["spawn", "--name", "one", "--", "sh", "-c", "seq 1 300; echo the end"]).ok();
     w.until_status("one", "done");
@@ -126,7 +126,7 @@ fn the_last_words_of_a_fast_exit_are_kept() {
 }
 
 #[test]
-fn logs_keep_what_looks_like_a_header_of_ours() {
+fn logs_keep_lines_that_look_like_a_run_header() {
     let w = World::new();
     w.swarm(&["spawn", "--name", "one", "--", "sh", "-c", "echo first; echo '=== tests ==='; echo last"])
         .ok();
@@ -152,7 +152,7 @@ fn logs_show_the_current_run_and_with_history_all() {
 }
 
 #[test]
-fn logs_follow_ends_with_the_worker_and_has_each_line_once_over_iterations() {
+fn logs_follow_prints_each_line_once_until_the_worker_ends() {
     let w = World::new();
     let mut agent = w.agent("a");
     w.spawn_loop("agent", &agent, &["-n", "3"]);
@@ -298,7 +298,7 @@ fn kill_ends_the_whole_process_tree() {
 }
 
 #[test]
-fn kill_takes_several_names_and_all() {
+fn kill_accepts_several_names_and_all() {
     let w = World::new();
     let agents: Vec<_> = ["a", "b", "c", "d"].map(|n| (n, w.agent(n))).into();
     for (name, agent) in &agents[..3] {
@@ -320,7 +320,7 @@ fn kill_takes_several_names_and_all() {
 }
 
 #[test]
-fn ralph_clean_removes_what_is_over_only() {
+fn ralph_clean_removes_only_finished_loops() {
     let w = World::new();
     let (one, two) = (w.agent("a"), w.agent("b"));
     w.spawn_loop("old", &one, &[]);
@@ -338,7 +338,7 @@ fn ralph_clean_removes_what_is_over_only() {
 }
 
 #[test]
-fn a_closed_pipe_is_quiet() {
+fn closed_pipe_prints_no_error() {
     let w = World::new();
     w.swarm(&["spawn", "--name", "one", "--", "sh", "-c", "seq 1 5000"]).ok();
     w.until_status("one", "done");
@@ -349,7 +349,7 @@ fn a_closed_pipe_is_quiet() {
 }
 
 #[test]
-fn daemon_status_says_whether_it_runs() {
+fn daemon_status_reports_whether_the_daemon_runs() {
     let w = World::new();
     assert_eq!(w.swarm(&["daemon", "status"]).code(3).out, "daemon not running\n");
     assert_eq!(w.swarm(&["daemon", "stop"]).ok().out, "daemon not running\n");

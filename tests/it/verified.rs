@@ -271,7 +271,7 @@ fn an_agent_that_fails_and_then_fixes_takes_three_iterations() {
 }
 
 #[test]
-fn a_spec_is_read_afresh_for_each_iteration() {
+fn spec_is_read_again_for_each_iteration() {
     let d = Desk::new();
     let spec = d.path("spec.md");
     fs::write(&spec, "the first text\n").unwrap();
@@ -284,7 +284,7 @@ fn a_spec_is_read_afresh_for_each_iteration() {
 }
 
 #[test]
-fn a_spec_that_becomes_blank_ends_the_loop_as_one_that_is_gone() {
+fn spec_with_only_spaces_ends_the_loop_like_a_missing_one() {
     let d = Desk::new();
     let spec = d.path("spec.md");
     fs::write(&spec, "the first text\n").unwrap();
@@ -308,7 +308,7 @@ fn checks_run_side_by_side_when_asked_for() {
 }
 
 #[test]
-fn a_done_pattern_beside_other_gates_is_one_more_of_them() {
+fn done_pattern_with_other_gates_is_an_additional_gate() {
     let d = Desk::new();
     let agent = d.agent(&[
         &format!("touch ok; {DONE}"),
@@ -325,7 +325,7 @@ fn a_done_pattern_beside_other_gates_is_one_more_of_them() {
 }
 
 #[test]
-fn max_iterations_with_a_gate_that_never_held_exits_1() {
+fn loop_whose_gates_never_held_exits_with_1_at_its_last_iteration() {
     let d = Desk::new();
     let agent = d.agent(&["date +%N >>x"]);
     let result = d.result(1, &["--check", "false", "-n", "2"], &agent);
@@ -334,7 +334,7 @@ fn max_iterations_with_a_gate_that_never_held_exits_1() {
 }
 
 #[test]
-fn all_green_at_the_base_still_runs_one_iteration() {
+fn loop_with_a_passing_baseline_still_runs_one_iteration() {
     let d = Desk::new();
     let agent = d.agent(&[&format!("touch x; {DONE}")]);
     let result = d.result(0, &["--check", "true"], &agent);
@@ -343,7 +343,7 @@ fn all_green_at_the_base_still_runs_one_iteration() {
 }
 
 #[test]
-fn what_failed_before_may_fail_when_that_is_allowed() {
+fn checks_that_failed_in_the_baseline_may_fail_with_allow_preexisting() {
     let d = Desk::new();
     let agent = d.agent(&["touch new", &format!("rm new; touch x; {DONE}")]);
     let flags =
@@ -359,7 +359,7 @@ fn what_failed_before_may_fail_when_that_is_allowed() {
 }
 
 #[test]
-fn a_loop_of_which_everything_is_excused_is_not_begun() {
+fn loop_with_only_excused_checks_does_not_start() {
     let d = Desk::new();
     let agent = d.agent(&["touch x"]);
     let flags = ["--check", "exit 1", "--check", "false", "--allow-preexisting", "--no-promise"];
@@ -385,7 +385,7 @@ fn a_loop_of_which_everything_is_excused_is_not_begun() {
 }
 
 #[test]
-fn a_directory_without_git_says_so_in_the_contract() {
+fn contract_states_that_the_directory_has_no_git() {
     let d = Desk::without_git();
     let agent = d.agent(&["true", &format!("touch x; {DONE}")]);
     let result = d.result(0, &["--check", "test -e x"], &agent);

@@ -12,7 +12,7 @@ fn json_lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn it_ends_when_all_are_over_and_says_who_failed() {
+fn wait_ends_when_all_have_finished_and_names_failed_workers() {
     let world = World::new();
     let (mut a, mut b, mut c) = (world.agent("a"), world.agent("b"), world.agent("c"));
     world.spawn_agent("a", &a, &[]);
@@ -48,7 +48,7 @@ fn it_ends_when_all_are_over_and_says_who_failed() {
 }
 
 #[test]
-fn when_the_time_runs_out_who_is_still_out_is_named() {
+fn wait_timeout_names_the_remaining_workers() {
     let world = World::new();
     let (mut a, b) = (world.agent("a"), world.agent("b"));
     world.spawn_agent("a", &a, &[]);
@@ -63,7 +63,7 @@ fn when_the_time_runs_out_who_is_still_out_is_named() {
 }
 
 #[test]
-fn an_unknown_name_is_wrong_use_and_nothing_is_waited_for() {
+fn wait_for_an_unknown_name_is_a_usage_error() {
     let world = World::new();
     let agent = world.agent("a");
     world.swarm(&["wait", "--all"]).ok();
@@ -73,7 +73,7 @@ fn an_unknown_name_is_wrong_use_and_nothing_is_waited_for() {
 }
 
 #[test]
-fn a_loop_is_waited_for_as_a_whole_also_while_it_is_paused() {
+fn wait_covers_the_complete_loop_including_pauses() {
     let world = World::new();
     let (mut agent, mut other) = (world.agent("lp"), world.agent("x"));
     world.spawn_loop("lp", &agent, &["--done-pattern", "ALL DONE"]);
@@ -95,7 +95,7 @@ fn a_loop_is_waited_for_as_a_whole_also_while_it_is_paused() {
 }
 
 #[test]
-fn who_is_killed_or_lost_has_not_ended_well() {
+fn wait_fails_for_killed_and_lost_workers() {
     let world = World::new();
     let (a, b) = (world.agent("a"), world.agent("lp"));
     world.spawn_agent("a", &a, &[]);
@@ -111,7 +111,7 @@ fn who_is_killed_or_lost_has_not_ended_well() {
 }
 
 #[test]
-fn the_screen_tells_when_an_agent_is_ready_and_when_its_turn_is_over() {
+fn wait_for_ready_and_idle_follows_the_screen() {
     let world = World::new();
     let rec = format!("REC={}", world.path("work/rec").display());
     let flags = ["--env", "BOOT=0.5", "--env", "WORK=3", "--env", &rec];
@@ -136,7 +136,7 @@ fn the_screen_tells_when_an_agent_is_ready_and_when_its_turn_is_over() {
 }
 
 #[test]
-fn a_dialog_is_what_a_person_is_waited_for() {
+fn wait_for_waiting_ends_at_a_dialog() {
     let world = World::new();
     world.spawn("w", &["--env", "TRUST=1", "--prompt", "hello", "--prompt-via", "paste"], &[TUI]).ok();
     world.swarm(&["wait", "w", "--for", "waiting"]).ok().says("w: waiting\n");
@@ -145,7 +145,7 @@ fn a_dialog_is_what_a_person_is_waited_for() {
 }
 
 #[test]
-fn a_daemon_that_is_killed_does_not_end_the_wait() {
+fn wait_continues_after_the_daemon_was_killed() {
     let world = World::new();
     let (mut a, mut b) = (world.agent("a"), world.agent("b"));
     world.spawn_agent("a", &a, &[]);
@@ -161,7 +161,7 @@ fn a_daemon_that_is_killed_does_not_end_the_wait() {
 }
 
 #[test]
-fn a_daemon_that_is_restarted_is_waited_for_and_one_that_is_stopped_is_not_started() {
+fn wait_survives_a_daemon_restart_and_starts_no_stopped_daemon() {
     let world = World::new();
     let (mut a, mut b) = (world.agent("a"), world.agent("b"));
     world.spawn_agent("a", &a, &[]);

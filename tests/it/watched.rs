@@ -24,7 +24,7 @@ fn files_that_checks_and_caches_write_do_not_count_as_changed() {
 }
 
 #[test]
-fn a_file_that_is_tracked_or_named_is_watched_wherever_it_is() {
+fn tracked_or_named_files_are_watched_in_any_directory() {
     let d = Desk::new();
     d.commit("tests/target/a.py", "assert False\n");
     d.commit("tests/b.pyc", "1\n");
@@ -79,7 +79,7 @@ fn protected_directories_may_be_links() {
 }
 
 #[test]
-fn a_spec_outside_the_agents_tree_is_watched() {
+fn spec_outside_of_the_tree_is_watched() {
     let d = Desk::new();
     d.commit("spec.md", "make it right\n");
     let outside = d.path("spec.md").display().to_string();
@@ -95,7 +95,7 @@ fn a_spec_outside_the_agents_tree_is_watched() {
 }
 
 #[test]
-fn a_task_that_was_given_as_text_stays_as_it_was() {
+fn task_text_cannot_be_changed_by_the_agent() {
     let d = Desk::new();
     let task = d.w.swarm_dir().join("ralph/a/task.md").display().to_string();
     let agent = d.agent(&[&format!("echo 'nothing to do' >'{task}'"), DONE]);

@@ -29,7 +29,7 @@ fn branches(world: &World, repo: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_worker_gets_a_tree_and_a_branch_and_both_go_when_nothing_is_lost() {
+fn worktree_and_branch_are_removed_if_nothing_is_lost() {
     let world = World::new();
     let repo = world.repo("repo");
     let tree = spawn(&world, &repo, "w", &[], "pwd >../where; sleep 600");
@@ -47,7 +47,7 @@ fn a_worker_gets_a_tree_and_a_branch_and_both_go_when_nothing_is_lost() {
 
 /// Some agents work where PWD says.
 #[test]
-fn the_agents_pwd_is_its_own_directory() {
+fn pwd_of_the_agent_is_its_worktree() {
     let mut world = World::new();
     world.set("PWD", world.work().to_str().unwrap());
     world.set("OLDPWD", "/");
@@ -60,7 +60,7 @@ fn the_agents_pwd_is_its_own_directory() {
 }
 
 #[test]
-fn what_cannot_work_leaves_no_branch() {
+fn failed_spawn_leaves_no_branch() {
     let world = World::new();
     let repo = world.repo("repo");
     let cwd = ["--cwd", repo.to_str().unwrap(), "--worktree"];
@@ -76,7 +76,7 @@ fn what_cannot_work_leaves_no_branch() {
 }
 
 #[test]
-fn a_branch_that_git_would_take_for_something_else_is_refused() {
+fn ambiguous_branch_name_is_refused() {
     let world = World::new();
     let repo = world.repo("repo");
     git(&world, &repo, &["tag", "v9"]);
@@ -110,7 +110,7 @@ fn a_branch_that_git_would_take_for_something_else_is_refused() {
 }
 
 #[test]
-fn a_repository_without_a_commit_is_refused_with_gits_words() {
+fn repository_without_a_commit_is_refused_with_the_text_of_git() {
     let world = World::new();
     let empty = world.path("empty");
     fs::create_dir(&empty).unwrap();
@@ -128,7 +128,7 @@ fn a_repository_without_a_commit_is_refused_with_gits_words() {
 }
 
 #[test]
-fn work_that_is_not_committed_is_never_removed_unasked() {
+fn uncommitted_work_is_removed_only_on_request() {
     let world = World::new();
     let repo = world.repo("repo");
     // Untracked, staged, an operation in progress.
@@ -148,7 +148,7 @@ fn work_that_is_not_committed_is_never_removed_unasked() {
 }
 
 #[test]
-fn a_branch_with_work_that_is_nowhere_else_stays() {
+fn branch_with_unmerged_work_is_kept() {
     let world = World::new();
     let repo = world.repo("repo");
     let tree = spawn(&world, &repo, "w", &[], "git commit -q --allow-empty -m work");
@@ -163,7 +163,7 @@ fn a_branch_with_work_that_is_nowhere_else_stays() {
 }
 
 #[test]
-fn a_loop_keeps_one_tree_over_its_iterations() {
+fn loop_keeps_one_worktree_for_all_iterations() {
     let world = World::new();
     let repo = world.repo("repo");
     fs::write(repo.join("p"), "go\n").unwrap();
@@ -176,7 +176,7 @@ fn a_loop_keeps_one_tree_over_its_iterations() {
 }
 
 #[test]
-fn many_trees_at_once_are_all_there() {
+fn many_worktrees_can_be_created_at_once() {
     let world = World::new();
     let origin = world.repo("origin");
     git(&world, &world.work(), &["clone", "-q", origin.to_str().unwrap(), "../repo"]);
@@ -213,7 +213,7 @@ fn many_trees_at_once_are_all_there() {
 }
 
 #[test]
-fn a_repository_that_was_flipped_to_bare_is_named_and_left() {
+fn repository_set_to_bare_is_reported_and_kept() {
     let world = World::new();
     let repo = world.repo("repo");
     let tree = spawn(&world, &repo, "w", &[], "sleep 600");
@@ -228,7 +228,7 @@ fn a_repository_that_was_flipped_to_bare_is_named_and_left() {
 }
 
 #[test]
-fn a_daemon_started_from_a_git_hook_does_not_take_its_repository_along() {
+fn daemon_started_from_a_git_hook_ignores_the_hooks_repository() {
     let mut world = World::new();
     let (repo, other) = (world.repo("repo"), world.repo("other"));
     world.set("GIT_DIR", other.join(".git").to_str().unwrap());
@@ -243,7 +243,7 @@ fn a_daemon_started_from_a_git_hook_does_not_take_its_repository_along() {
 }
 
 #[test]
-fn cause_before_gits_last_line_is_shown() {
+fn cause_in_gits_output_is_shown() {
     let world = World::new();
     let repo = world.repo("repo");
     fs::write(repo.join(".gitattributes"), "*.bin filter=lfs\n").unwrap();

@@ -107,7 +107,7 @@ fn is_type(rule: &Value, value: &Value) -> bool {
 }
 
 #[test]
-fn a_value_that_breaks_a_rule_is_refused() {
+fn value_that_violates_the_schema_is_refused() {
     use serde_json::json;
     let schema = Schema::new(&json!({"$defs": {
         "pair": {

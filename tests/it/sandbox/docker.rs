@@ -199,7 +199,7 @@ fn run(project: &Project, options: &[&str]) -> (i32, String) {
 const WAITS: &str = "#!/bin/sh\nread -r word <\"$FAKE_DOCKER/go\"\necho \"$word\" >>work.txt\ngit add -A\ngit commit -qm work\n";
 
 #[test]
-fn files_that_were_edited_during_a_pause_are_read_again() {
+fn files_edited_during_a_pause_are_read_again() {
     let case = DockerCase::new(WAITS);
     let world = &case.world;
     let go = world.path("docker/go");
@@ -237,7 +237,7 @@ fn files_that_were_edited_during_a_pause_are_read_again() {
 }
 
 #[test]
-fn files_of_a_task_list_are_restored_inside() {
+fn task_list_files_are_restored_in_the_docker_sandbox() {
     let project = task_project(&[story("US-001")]);
     project.cheat(1, "$story->{passes} = JSON::PP::true; spew('ralph/prd.md', 'less'); 0");
     let (code, text) = run(&project, &["--sandbox", "-n", "1"]);
@@ -254,7 +254,7 @@ fn files_of_a_task_list_are_restored_inside() {
 }
 
 #[test]
-fn a_docker_that_cannot_be_used_is_an_error_with_its_fix() {
+fn unusable_docker_is_an_error_with_a_hint() {
     let case = DockerCase::new(COMMITS);
     let world = &case.world;
     let file = |name: &str| world.path("docker").join(name);
@@ -284,7 +284,7 @@ fn a_docker_that_cannot_be_used_is_an_error_with_its_fix() {
 }
 
 #[test]
-fn a_setup_that_failed_is_repeated() {
+fn failed_sandbox_setup_is_repeated() {
     let case = DockerCase::new(COMMITS);
     let world = &case.world;
     let spawn = || world.spawn("a", &["--sandbox", "docker", "--prompt", "x"], &["claude", "-p"]);
@@ -409,7 +409,7 @@ fn unsupported_options_are_refused_and_auto_uses_another_sandbox() {
 }
 
 #[test]
-fn a_worktree_comes_with_the_directory_of_its_repository() {
+fn docker_sandbox_has_the_worktree_and_its_repository() {
     let case = DockerCase::new(COMMITS);
     let world = &case.world;
     let extra = world.path("extra");
@@ -427,7 +427,7 @@ fn a_worktree_comes_with_the_directory_of_its_repository() {
 }
 
 #[test]
-fn a_failing_test_is_added_and_removed_inside() {
+fn canary_is_added_and_removed_in_the_docker_sandbox() {
     let case = DockerCase::new("#!/bin/sh\ntouch fixed\necho '<promise>COMPLETE</promise>'\n");
     let world = &case.world;
     fs::create_dir(world.work().join("t")).unwrap();

@@ -104,13 +104,13 @@ const CONTROL: &str = r#"perl -MIO::Socket::UNIX -e '
     <$s>; exit(<$s> !~ /"ok"/)'"#;
 
 #[test]
-fn no_way_leads_out_of_a_linked_worktree() {
+fn sandbox_of_a_linked_worktree_cannot_be_escaped() {
     let Some(case) = SandboxCase::new() else { return };
     escapes(&case, "a", &["--worktree"]);
 }
 
 #[test]
-fn no_way_leads_out_of_a_main_working_tree() {
+fn sandbox_of_a_main_working_tree_cannot_be_escaped() {
     let Some(case) = SandboxCase::new() else { return };
     // Here, the place of the settings can be written, but nothing else is in it.
     escapes(&case, "m", &[]);
@@ -119,7 +119,7 @@ fn no_way_leads_out_of_a_main_working_tree() {
 }
 
 #[test]
-fn a_worker_that_ends_leaves_the_protection_to_the_others_in_the_same_checkout() {
+fn protection_stays_for_other_workers_in_the_same_checkout() {
     let Some(case) = SandboxCase::new() else { return };
     let world = &case.world;
     let wait =
@@ -186,7 +186,7 @@ fn escapes(case: &SandboxCase, name: &str, options: &[&str]) {
 }
 
 #[test]
-fn without_a_network_abstract_sockets_and_servers_outside_are_out_of_reach() {
+fn sandbox_without_network_cannot_reach_outside_sockets() {
     let Some(case) = SandboxCase::new() else { return };
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = server.local_addr().unwrap().port();

@@ -85,7 +85,7 @@ fn trap(world: &World, tree: &Path, name: &str) {
 }
 
 #[test]
-fn nothing_that_a_nested_repository_names_is_run() {
+fn no_program_named_by_a_nested_repository_is_run() {
     let world = World::new();
     let repo = world.repo("work");
     drop(repo);

@@ -22,7 +22,7 @@ async fn keys_reach_the_program_through_copy_mode() {
 }
 
 #[tokio::test]
-async fn every_end_is_recorded_and_told_to_tmux() {
+async fn every_exit_is_recorded_and_passed_to_tmux() {
     let world = World::new().await;
     for (name, script, code, signal, status) in [
         ("zero", "exit 0", Some(0), None, 0),
@@ -64,7 +64,7 @@ async fn the_last_output_is_not_lost() {
 }
 
 #[tokio::test]
-async fn no_state_of_the_terminal_keeps_a_run_from_ending() {
+async fn run_ends_in_every_state_of_the_terminal() {
     let world = World::new().await;
     let group = "perl -MPOSIX -e '$SIG{TTOU} = \"IGNORE\"; setpgid(0, 0); tcsetpgrp(0, getpgrp) or die'";
     for (name, keys, script) in [
@@ -118,7 +118,7 @@ async fn an_agent_has_its_own_environment_directory_and_input() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_says_why() {
+async fn program_that_cannot_start_has_an_error_record() {
     let world = World::new().await;
     let none = |_: &mut LaunchSpec| ();
     let missing = world.path("missing");
@@ -140,7 +140,7 @@ async fn what_cannot_be_started_says_why() {
 }
 
 #[tokio::test]
-async fn leftovers_are_ended_also_stubborn_ones_in_sessions_of_their_own() {
+async fn leftover_processes_are_ended_even_detached_stubborn_ones() {
     let world = World::new().await;
     let script = "setsid sh -c 'trap \"\" TERM HUP; echo $$ >left; while :; do sleep 0.1; done' & \
                   until [ -s left ]; do sleep 0.01; done; exit 5";
@@ -152,7 +152,7 @@ async fn leftovers_are_ended_also_stubborn_ones_in_sessions_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_closed_pane_takes_its_tree_with_it() {
+async fn closed_pane_ends_its_process_tree() {
     let world = World::new().await;
     let script = "trap 'exit 9' HUP; (trap '' HUP; exec sleep 1000) & echo $! >child; echo ready; while :; do sleep 0.05; done";
     let (pane, dir) = world.agent("w", script).await;
@@ -169,7 +169,7 @@ async fn a_closed_pane_takes_its_tree_with_it() {
 }
 
 #[tokio::test]
-async fn a_killed_wrapper_leaves_no_record() {
+async fn killed_wrapper_leaves_no_exit_record() {
     let world = World::new().await;
     let (pane, dir) = world.agent("w", "trap '' HUP; echo ready; exec sleep 1000").await;
     world.screen_with(&pane.id, "ready").await;

@@ -25,7 +25,7 @@ async fn look(world: &World, outer: &World, pane: &Pane, attach: AttachPlan) -> 
 }
 
 #[tokio::test]
-async fn somebody_who_attaches_gets_their_size_and_leaves_no_trace() {
+async fn attach_resizes_only_its_window_and_restores_it() {
     let world = World::new().await;
     let outer = World::new().await;
     let other = world.tmux.new_window(window("other", world.dir.path())).await.unwrap();
