@@ -81,6 +81,9 @@ pub struct Settings {
     pub values: Vec<SettingValue>,
 }
 
+/// An error and its file; an empty path if it belongs to none.
+type FileError = (PathBuf, Error);
+
 /// A new settings file: every line is a comment.
 pub(crate) const TEMPLATE: &str = include_str!("settings/template.toml");
 
@@ -88,11 +91,15 @@ impl Settings {
     /// Reads and merges the files. `user` and `local` may be missing, `explicit` (`-c`) may not. The error is
     /// `FILE:LINE: …` for the first error in a file, or that of a file that cannot be read.
     pub fn load(user: &Path, local: Option<&Path>, explicit: Option<&Path>) -> Result<Self> {
-        Self::load_all(user, local, explicit).map_err(|mut errors| errors.swap_remove(0))
+        Self::load_all(user, local, explicit).map_err(|mut errors| errors.swap_remove(0).1)
     }
 
     /// As [`Settings::load`], with every error in every file: at least one.
-    pub fn load_all(user: &Path, local: Option<&Path>, explicit: Option<&Path>) -> Result<Self, Vec<Error>> {
+    pub fn load_all(
+        user: &Path,
+        local: Option<&Path>,
+        explicit: Option<&Path>,
+    ) -> Result<Self, Vec<FileError>> {
         Self::load_over(agents::built_in(), user, local, explicit)
     }
 
@@ -101,10 +108,11 @@ impl Settings {
         user: &Path,
         local: Option<&Path>,
         explicit: Option<&Path>,
-    ) -> Result<Self, Vec<Error>> {
+    ) -> Result<Self, Vec<FileError>> {
         let mut settings = Self::default();
         let mut changes = Changes::default();
         let mut errors = vec![];
+        let of_no_file = |error| vec![(PathBuf::new(), error)];
         let optional = [Some(user), local].into_iter().flatten().map(|path| (path, false));
         let is_project = |path: &Path| Some(path) == local;
         for (path, required) in optional.chain(explicit.map(|path| (path, true))) {
@@ -114,22 +122,22 @@ impl Settings {
                     errors.extend(settings.read_text(path, &text, &mut changes));
                 }
                 Ok(None) => {}
-                Err(error) => errors.push(error),
+                Err(error) => errors.push((path.to_owned(), error)),
             }
         }
         if !errors.is_empty() {
             return Err(errors);
         }
         guard::check(&settings.values, user).map_err(|error| vec![error])?;
-        settings.agents = agents::merge(built_in, &changes.agents).map_err(|error| vec![error])?;
+        settings.agents = agents::merge(built_in, &changes.agents).map_err(of_no_file)?;
         outage::spread(&changes.outage, &mut settings.agents);
-        settings.check_agent(&changes.agent_place).map_err(|error| vec![error])?;
-        runners::check(&settings.runners).map_err(|error| vec![error])?;
+        settings.check_agent().map_err(|error| vec![error])?;
+        runners::check(&settings.runners).map_err(of_no_file)?;
         Ok(settings)
     }
 
     /// Reads the text of one file and returns its errors.
-    fn read_text(&mut self, path: &Path, text: &str, changes: &mut Changes) -> Vec<Error> {
+    fn read_text(&mut self, path: &Path, text: &str, changes: &mut Changes) -> Vec<FileError> {
         self.files.push(path.to_owned());
         let file = SettingsFile::new(path, text);
         let faults = file.each(|entry| {
@@ -141,18 +149,20 @@ impl Settings {
         });
         let faults = faults.err().unwrap_or_default();
         let sections = |fault: &Fault| fault.unknown.as_deref().map(sections_of).unwrap_or_default();
-        faults.iter().map(|fault| file.error(fault, &sections(fault))).collect()
+        faults.iter().map(|fault| (path.to_owned(), file.error(fault, &sections(fault)))).collect()
     }
 
     /// Any file may add an agent, so its name is looked up after all files are read.
-    fn check_agent(&self, place: &str) -> Result<()> {
-        let Some(agent) = &self.ralph_loop.agent else { return Ok(()) };
+    fn check_agent(&self) -> Result<(), FileError> {
+        let set = self.values.iter().rfind(|value| value.key == "ralph_loop.agent");
+        let (Some(agent), Some(set)) = (&self.ralph_loop.agent, set) else { return Ok(()) };
         if self.agents.iter().any(|profile| profile.name == *agent) {
             return Ok(());
         }
         let names: Vec<&str> = self.agents.iter().map(|profile| profile.name.as_str()).collect();
-        Err(Error::invalid(format!("{place}: 'ralph_loop.agent' names an unknown agent"))
-            .hint(format!("one of: {}", names.join(", "))))
+        let SettingValue { file, line, .. } = set;
+        let message = format!("{}:{line}: 'ralph_loop.agent' names an unknown agent", file.display());
+        Err((file.clone(), Error::invalid(message).hint(format!("one of: {}", names.join(", ")))))
     }
 
     /// Reads one top-level key.
@@ -160,12 +170,7 @@ impl Settings {
         match entry.key {
             "command" => set(&mut self.command, entry.command()),
             "ralph" => entry.each(|entry| set_key(RALPH_KEYS, &mut self.ralph, entry)),
-            "ralph_loop" => entry.each(|entry| {
-                if entry.key == "agent" {
-                    changes.agent_place = entry.place();
-                }
-                set_key(LOOP_KEYS, &mut self.ralph_loop, entry)
-            }),
+            "ralph_loop" => entry.each(|entry| set_key(LOOP_KEYS, &mut self.ralph_loop, entry)),
             "outage" => entry.each(|entry| {
                 let (word, patterns) = outage::key(entry)?;
                 changes.outage.insert(word, patterns);
@@ -307,8 +312,6 @@ fn set_key<T>(keys: &[Key<T>], to: &mut T, entry: &SettingEntry<'_>) -> Result<(
 /// Values from all files that [`Settings`] does not hold.
 #[derive(Default)]
 struct Changes {
-    /// `FILE:LINE` of the last `ralph_loop.agent`.
-    agent_place: String,
     /// The file that is being read is in a project, where agents can change it.
     is_project: bool,
     agents: agents::ProfileChanges,

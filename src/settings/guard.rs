@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::read::SettingValue;
-use super::{Key, set};
+use super::{FileError, Key, set};
 use crate::error::{Error, Result};
 
 /// `[guard]`.
@@ -21,10 +21,10 @@ pub(super) const GUARD_KEYS: &[Key<GuardSettings>] = &[
 ];
 
 /// Refuses `[guard]`, `[notify]` and `[quota]` in another file: an agent can change the files of its project.
-pub(super) fn check(values: &[SettingValue], user: &Path) -> Result<()> {
+pub(super) fn check(values: &[SettingValue], user: &Path) -> Result<(), FileError> {
     let is_own = |key: &str| matches!(key.split('.').next(), Some("guard" | "notify" | "quota"));
     let is_foreign = |value: &&SettingValue| is_own(&value.key) && value.file != user;
     let Some(SettingValue { key, file, line, .. }) = values.iter().find(is_foreign) else { return Ok(()) };
     let message = format!("{}:{line}: '{key}' is accepted only in the user's settings file", file.display());
-    Err(Error::invalid(message).hint(format!("move it to {}", user.display())))
+    Err((file.clone(), Error::invalid(message).hint(format!("move it to {}", user.display()))))
 }

@@ -328,11 +328,6 @@ impl SettingEntry<'_> {
         Fault { at: self.at, message: format!("'{}' {what}", self.full), ..Fault::default() }
     }
 
-    /// `FILE:LINE` of the value.
-    pub(super) fn place(&self) -> String {
-        format!("{}:{}", self.source.path.display(), self.source.line(self.at))
-    }
-
     /// Adds the values below this key, down to `depth` tables.
     pub(super) fn collect(&self, depth: usize, values: &mut Vec<SettingValue>) {
         match self.table() {

@@ -33,7 +33,7 @@ impl Fixture {
         let claude = Profile { name: "claude".into(), commands: vec!["claude".into()], ..Profile::generic() };
         let codex = Profile { name: "codex".into(), ..claude.clone() };
         let settings = Settings::load_over(vec![claude, codex], &self.file("c.toml", text), None, None);
-        settings.map_err(|mut errors| errors.swap_remove(0))
+        settings.map_err(|mut errors| errors.swap_remove(0).1)
     }
 
     /// The error of `text`, without the directory.
@@ -269,11 +269,11 @@ fn all_faults_of_all_files_are_found_at_once() {
     let user = dir.file("u.toml", "[tmux]\nsize = 1\n[ralph]\nfoo = 1\n[agents.x]\nready = 1\nbar = 1\n");
     let local = dir.file("l.toml", "command = [");
     let errors = Settings::load_all(&user, Some(&local), Some(&dir.path("none"))).unwrap_err();
-    let places: Vec<_> = errors.iter().map(|error| error.message.split(": ").next().unwrap()).collect();
+    let places: Vec<_> = errors.iter().map(|(_, error)| error.message.split(": ").next().unwrap()).collect();
     let in_user = [2, 4, 6, 7].map(|line| format!("{}:{line}", user.display()));
     let missing = format!("cannot read settings file '{}'", dir.path("none").display());
     assert_eq!(places, [&in_user[..], &[format!("{}:1", local.display()), missing]].concat());
-    assert_eq!(errors[1].hint.as_deref(), Some("for the keys: man swarm-config"));
+    assert_eq!(errors[1].1.hint.as_deref(), Some("for the keys: man swarm-config"));
 }
 
 #[test]

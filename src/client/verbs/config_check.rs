@@ -1,6 +1,6 @@
 //! `swarm config check`: report every error in the settings files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::client::context::ClientContext;
 use crate::error::Error;
@@ -11,13 +11,13 @@ pub(super) fn run(ctx: &ClientContext) -> CommandResult {
     Ok(u8::from(!check(ctx)?.is_empty()))
 }
 
-/// Prints the files, or their errors. Returns the errors.
-pub(super) fn check(ctx: &ClientContext) -> Result<Vec<Error>, Failure> {
+/// Prints the files, or their errors. Returns the errors and their files.
+pub(super) fn check(ctx: &ClientContext) -> Result<Vec<(PathBuf, Error)>, Failure> {
     let user = ctx.place()?.user_config();
     let settings = match Settings::load_all(&user, Some(Path::new("swarm.toml")), ctx.config.as_deref()) {
         Ok(settings) => settings,
         Err(errors) => {
-            errors.iter().for_each(|error| ctx.out.error(error));
+            errors.iter().for_each(|(_, error)| ctx.out.error(error));
             return Ok(errors);
         }
     };

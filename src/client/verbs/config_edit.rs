@@ -36,7 +36,7 @@ pub(super) fn run(ctx: &ClientContext, args: &ConfigEdit) -> CommandResult {
         return Err(error.into());
     }
     let errors = config_check::check(ctx)?;
-    if errors.iter().any(|error| error.message.contains(&path.display().to_string())) {
+    if errors.iter().any(|(file, _)| *file == path) {
         ctx.out.hint(&format!("your changes are saved; to correct them: swarm config edit{flag}"));
     }
     Ok(u8::from(!errors.is_empty()))
