@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use swarm_state::host::{CONNECT_TIMEOUT_SECONDS, HostName, HostSpec, LOCAL, SshFault};
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::sockets::stand_in_dir;
 use crate::paths::{MAX_SOCKET_PATH_BYTES, Paths, private_dir};
+use crate::shell::{join, quote};
 
 pub(crate) mod code;
 pub(crate) mod include;
@@ -33,12 +34,14 @@ pub(crate) struct RemoteHost {
     pub(crate) spec: HostSpec,
     /// A connection of this process was lost. Other processes may connect again at the same time.
     pub(crate) was_lost: AtomicBool,
+    /// `swarm host check` runs, so that errors do not suggest it.
+    pub(crate) is_checked: AtomicBool,
 }
 
 impl Place {
     pub(crate) fn remote(paths: Paths, name: HostName, spec: HostSpec) -> Self {
-        let was_lost = AtomicBool::new(false);
-        Self { paths, host: Some(Arc::new(RemoteHost { name, spec, was_lost })) }
+        let (was_lost, is_checked) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { paths, host: Some(Arc::new(RemoteHost { name, spec, was_lost, is_checked })) }
     }
 
     /// The host, unless it is this machine.
@@ -115,7 +118,7 @@ impl RemoteHost {
         match (&self.spec.slurm, may_start) {
             (Some(args), _) => {
                 let words = ["swarm", "connect", "--slurm", self.name.as_str()].map(str::to_owned);
-                crate::shell::join(&[&words[..], args].concat())
+                join(&[&words[..], args].concat())
             }
             (None, true) => "swarm connect --stdio".to_owned(),
             (None, false) => "swarm connect --stdio --existing".to_owned(),
@@ -130,21 +133,25 @@ impl RemoteHost {
     /// The error for a failure of ssh, with the next step.
     pub(crate) fn error(&self, fault: SshFault) -> Error {
         let name = &self.name;
-        let by_hand = format!("connect once by hand: ssh {}", crate::shell::quote(self.address()));
-        let install = format!("swarm host install {name}");
+        let by_hand = Some(format!("connect once by hand: ssh {}", quote(self.address())));
+        let install = Some(format!("swarm host install {name}"));
+        let check = match &self.spec.ssh {
+            _ if !self.is_checked.load(Ordering::Relaxed) => Some(format!("swarm host check {name}")),
+            ssh => ssh.as_ref().map(|ssh| format!("connect by hand: ssh {}", quote(ssh))),
+        };
         let (text, hint) = match fault {
             SshFault::UnknownKey => ("its host key is not known".to_owned(), by_hand),
             SshFault::ChangedKey => ("its host key has changed".to_owned(), by_hand),
             SshFault::Denied => ("it does not accept your keys".to_owned(), by_hand),
-            SshFault::NoAnswer(line) | SshFault::Other(line) => (line, format!("swarm host check {name}")),
+            SshFault::NoAnswer(line) | SshFault::Other(line) => (line, check),
             SshFault::NoSwarm => ("swarm is not installed there".to_owned(), install),
             SshFault::OldSwarm => {
                 let text = "its swarm is too old to be used from another machine";
                 (format!("{text}; this is swarm {}", crate::protocol::RELEASE), install)
             }
-            SshFault::Swarm(message) => (message, format!("swarm host check {name}")),
+            SshFault::Swarm(message) => (message, check),
         };
-        Error::new(ErrorCode::Unreachable, format!("host '{name}': {text}")).hint(hint)
+        Error { hint, ..Error::new(ErrorCode::Unreachable, format!("host '{name}': {text}")) }
     }
 
     /// The error for a host that does not answer.

@@ -1,5 +1,7 @@
 //! `swarm host check`: connect to a host and print what it runs.
 
+use std::sync::atomic::Ordering;
+
 use serde_json::json;
 
 use crate::cli::{HostCheck, PageFormat};
@@ -7,10 +9,9 @@ use crate::client::connect::{self, QUICK_TIMEOUT};
 use crate::client::context::ClientContext;
 use crate::client::fleet::named_place;
 use crate::error::Result;
-use crate::out::{CommandResult, Failure};
+use crate::out::CommandResult;
 use crate::protocol::{Call, Empty, Listing, RELEASE};
 use crate::remote::{Place, RemoteHost, ssh};
-use crate::shell::quote;
 
 /// The plugin with which Slurm tracks the processes of a job; fails if it loses some.
 async fn tracking(place: &Place, host: &RemoteHost) -> Result<String> {
@@ -22,22 +23,7 @@ async fn tracking(place: &Place, host: &RemoteHost) -> Result<String> {
 
 pub(super) async fn run(ctx: &ClientContext, args: &HostCheck) -> CommandResult {
     let place = named_place(ctx, &args.name)?;
-    let by_hand = place.host().and_then(|host| host.spec.ssh.as_ref());
-    let by_hand = by_hand.map(|ssh| format!("connect by hand: ssh {}", quote(ssh)));
-    let outcome = check(ctx, args, place).await;
-    // The usual advice is this command.
-    outcome.map_err(|failure| match failure {
-        Failure::Error(mut error)
-            if error.hint.as_deref() == Some(&format!("swarm host check {}", args.name)) =>
-        {
-            error.hint = by_hand;
-            Failure::Error(error)
-        }
-        failure => failure,
-    })
-}
-
-async fn check(ctx: &ClientContext, args: &HostCheck, place: Place) -> CommandResult {
+    place.host().inspect(|host| host.is_checked.store(true, Ordering::Relaxed));
     let tracking = match place.host().filter(|host| host.spec.slurm.is_some()) {
         Some(host) => Some(tracking(&place, host).await?),
         None => None,
