@@ -9,7 +9,7 @@ use std::path::Path;
 
 use swarm_state::removal::are_saved;
 
-use super::run::{LONG_TIMEOUT, ask, git, git_patient};
+use super::run::{LONG_TIMEOUT, SHORT_TIMEOUT, git, git_patient};
 use super::snapshot::INTERRUPTED;
 use crate::error::Result;
 
@@ -33,12 +33,12 @@ pub(crate) async fn clear_snapshots(
     own_branch: Option<&str>,
     discard: bool,
 ) -> Result<(usize, bool)> {
-    let what = "cannot look for snapshots";
     let format = "--format=%(refname) %(objectname) %(tree) %(parent)";
-    let listed = match ask(repo, what, &["for-each-ref", format, prefix]).await {
-        Err(error) if error.message.contains("not a git repository") => return Ok((0, false)),
-        listed => listed?,
-    };
+    let listed = git(repo, SHORT_TIMEOUT, &["for-each-ref", format, prefix]).await?;
+    if !listed.ok && listed.mentions("not a git repository") {
+        return Ok((0, false));
+    }
+    let listed = listed.checked("cannot look for snapshots")?;
     let mut snapshots: Vec<SnapshotRef> = listed.text().lines().filter_map(parse).collect();
     snapshots.sort_by_key(|snapshot| (snapshot.iteration, snapshot.is_complete));
     if snapshots.is_empty() || !discard && !is_merged(repo, &snapshots, own_branch).await? {

@@ -55,13 +55,13 @@ async fn output(program: &str, args: &[String], limit: Duration) -> Result<Outpu
 }
 
 /// Runs a program and returns its output. Fails with [`ErrorCode::Unreachable`] and the reason that the program
-/// printed.
-async fn run(program: &str, args: &[String]) -> Result<String> {
+/// printed, unless that contains one of the texts in `harmless`.
+async fn run(program: &str, args: &[String], harmless: &[&str]) -> Result<String> {
     let output = output(program, args, PROGRAM_TIMEOUT).await?;
-    if output.status.success() {
+    let reason = slurm::fault(&String::from_utf8_lossy(&output.stderr));
+    if output.status.success() || harmless.iter().any(|text| reason.contains(text)) {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let reason = slurm::fault(&String::from_utf8_lossy(&output.stderr));
     Err(Error::new(ErrorCode::Unreachable, format!("{program}: {reason}")))
 }
 
@@ -70,13 +70,13 @@ pub(crate) async fn queue() -> Result<BTreeMap<String, JobState>> {
     let user = format!("--user={}", nix::unistd::geteuid());
     let format = format!("--format={QUEUE_FORMAT}");
     let args = ["--noheader".to_owned(), "--states=all".to_owned(), user, format];
-    Ok(slurm::parse_queue(&run("squeue", &args).await?))
+    Ok(slurm::parse_queue(&run("squeue", &args, &[]).await?))
 }
 
 /// Checks that a job ends with all of its processes. Returns the name of the plugin that tracks them; fails if it
 /// loses processes, or Slurm does not answer.
 pub(crate) async fn check_tracking() -> Result<String> {
-    let config = run("scontrol", &["show".to_owned(), "config".to_owned()]).await?;
+    let config = run("scontrol", &["show".to_owned(), "config".to_owned()], &[]).await?;
     let kind = slurm::proctrack(&config).unwrap_or("an unknown ProctrackType");
     match slurm::proctrack_fault(kind) {
         None => Ok(kind.to_owned()),
@@ -107,19 +107,13 @@ pub(crate) async fn submit(name: &str, dir: &Path, script: &Path, args: &[String
 
 /// Cancels a job. A job that has ended already is not an error.
 pub(crate) async fn cancel(id: &str) -> Result<()> {
-    match run("scancel", &[id.to_owned()]).await {
-        Err(error) if error.message.contains("Invalid job id") || error.message.contains("already") => Ok(()),
-        done => done.map(drop),
-    }
+    run("scancel", &[id.to_owned()], &["Invalid job id", "already"]).await.map(drop)
 }
 
 /// Puts a running job back into the queue. Slurm ends its processes.
 pub(crate) async fn requeue(id: &str) -> Result<()> {
-    match run("scontrol", &["requeue".to_owned(), id.to_owned()]).await {
-        // Slurm has put a preempted job back by itself.
-        Err(error) if error.message.contains("pending") => Ok(()),
-        done => done.map(drop),
-    }
+    // Slurm has put a preempted job back by itself.
+    run("scontrol", &["requeue".to_owned(), id.to_owned()], &["pending"]).await.map(drop)
 }
 
 /// A command of this program inside a running job, for the worker in `dir`.
