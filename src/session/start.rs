@@ -82,7 +82,7 @@ pub fn start(sessions: &SessionStore, request: &StartRequest) -> Result<StartedL
     };
     let noted = sessions
         .keep_book(&request.session, &book)
-        .and_then(|()| sessions.log(&request.session, &LogLine::unread(now, state.iteration, STARTED)));
+        .and_then(|()| sessions.log(&request.session, &LogLine::unread(now, state.iteration, "started")));
     if let Err(error) = noted {
         warnings.push(format!("the loop runs, but its log cannot be written: {error}"));
     }
@@ -130,7 +130,7 @@ fn resume_existing(
         .hint(format!("to end it: swarm session cancel --session-id {owner}")));
     }
     let is_other = !is_the_same_task(&state, request);
-    if is_other || (state.active && !was_kept(sessions, request, &book)) {
+    if is_other || (state.active && !was_kept(sessions, &request.session, &state, &book)) {
         let what = if is_other && !state.active { "a paused loop" } else { "a live loop" };
         return Err(Error::new(ErrorCode::Conflict, format!("this session has {what} already ({where_it_is}): {shown}"))
             .hint("to end it: /cancel-ralph, or swarm session cancel; to resume a paused loop, start it again without a task"));
@@ -190,16 +190,15 @@ fn is_the_same_task(state: &SessionLoop, request: &StartRequest) -> bool {
 }
 
 /// Whether the loop's last stop was allowed although the loop had not ended.
-fn was_kept(sessions: &SessionStore, request: &StartRequest, book: &Book) -> bool {
-    let last = sessions.log_lines(&request.session).pop();
+fn was_kept(sessions: &SessionStore, session: &SessionId, state: &SessionLoop, book: &Book) -> bool {
+    let last = sessions.log_lines(session).pop();
     let in_doubt = last.is_some_and(|line| {
-        line.promise == PromiseFound::Unread && line.decision == Decision::Allow && line.why != STARTED
+        // The first line is that of the start.
+        let is_first = state.started_at == Some(line.time);
+        line.promise == PromiseFound::Unread && line.decision == Decision::Allow && !is_first
     });
     in_doubt || matches!(book.status, Some(SessionStatus::HostCap | SessionStatus::Paused))
 }
-
-/// The log line of a new loop.
-const STARTED: &str = "started";
 
 /// The error for a task that is too long.
 pub fn too_long() -> Error {
