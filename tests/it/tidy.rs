@@ -288,15 +288,23 @@ fn dependencies_have_a_known_license_and_source() {
 
 /// A file that is not declared is not compiled, and its tests never run.
 #[test]
-fn every_file_of_the_end_to_end_tests_is_declared() {
-    let main = include_str!("main.rs");
-    let declared = |name: &str| main.lines().any(|line| line == format!("mod {name};"));
-    let missing: Vec<String> = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.is_file())
-        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
-        .filter(|name| name != "main" && !declared(name))
-        .collect();
+fn every_file_is_declared() {
+    let declaration =
+        Regex::new(r#"(?m)^(?:pub(?:\([^)]*\))? )?mod (?:r#)?(\w+);|\bpath = "([^"]+)""#).unwrap();
+    let mut missing = vec![];
+    for dir in ["src", "state/src", "tests/it"] {
+        let files = sources(dir);
+        let roots = ["lib.rs", "main.rs"].map(|root| format!("{dir}/{root}"));
+        let mut declared = roots.to_vec();
+        for (name, text) in &files {
+            let (folder, _) = name.rsplit_once('/').unwrap();
+            let below = if roots.contains(name) { dir } else { name.trim_end_matches(".rs") };
+            declared.extend(declaration.captures_iter(text).map(|found| match found.get(1) {
+                Some(module) => format!("{below}/{}.rs", module.as_str()),
+                None => format!("{folder}/{}", &found[2]),
+            }));
+        }
+        missing.extend(files.into_iter().map(|(name, _)| name).filter(|name| !declared.contains(name)));
+    }
     assert_eq!(missing, Vec::<String>::new());
 }
