@@ -139,7 +139,7 @@ impl ProxyRules for CheckRules {
     }
 
     fn refused(&self, target: &RequestTarget, _: &HostRefusal) {
-        tracing::info!(worker = %self.worker, %target, "a check asked for a host that is not allowed");
+        tracing::info!(worker = %self.worker, %target, "a check requested a host that is not allowed");
     }
 
     fn hint(&self, target: &RequestTarget) -> String {

@@ -80,7 +80,7 @@ fn step_1_missing_requirements_are_listed_with_their_fixes() {
     shop.refused(&[], &["_meta.json is missing", "to fix it: run /do-it:grill"]);
     for (text, part) in [
         ("{", "not valid JSON"),
-        ("[]", "no JSON object"),
+        ("[]", "not a JSON object"),
         ("{}", "no project_name"),
         ("{}", "no project_type"),
     ] {

@@ -174,7 +174,7 @@ fn no_test_sleeps_and_none_is_ignored() {
 }
 
 /// The production part of each file, tests left out.
-fn production(dir: &str) -> Vec<(String, String)> {
+pub(crate) fn production(dir: &str) -> Vec<(String, String)> {
     let files =
         sources(dir).into_iter().filter(|(name, _)| !name.contains("/tests") && !name.contains("/testing"));
     files.map(|(name, text)| (name, without_tests(&text))).collect()

@@ -1,13 +1,15 @@
-//! Checks the wording of help and pages: the words that they avoid, the length of one-liners, and how help looks on a
-//! terminal of 80 columns.
+//! Checks the wording of help, pages and messages: the words that they avoid, the length of one-liners, and how help
+//! looks on a terminal of 80 columns.
 
 use clap::CommandFactory;
+use regex::Regex;
 use swarm::cli::Cli;
 
 use super::{HAND_WRITTEN, by_hand, pages, repository_file};
+use crate::tidy::production;
 
 /// Words that texts for users avoid, in lower case. The comment above each row has the plain words.
-const AVOIDED: [&str; 44] = [
+const AVOIDED: [&str; 50] = [
     // finished, stopped
     "loop is over",
     "loops that are over",
@@ -63,13 +65,35 @@ const AVOIDED: [&str; 44] = [
     // timeout, baseline
     "time-out",
     "base line",
+    // space
+    "blank",
+    "blanks",
+    // as a text
+    "in words",
+    // is not a
+    "is no",
+    // swarm retries
+    "it is tried again",
+    // is
+    "stands",
 ];
+
+/// Clear phrases that contain an avoided word.
+const CLEAR: [&str; 3] = ["is no longer", "there is no", "stands for"];
+
+/// The files whose texts are for agents.
+const FOR_AGENTS: [&str; 2] = ["state/src/contract", "state/src/session/texts.rs"];
 
 /// A text as single words with one space between them, and one at each end.
 fn words(text: &str) -> String {
     let lower = text.to_lowercase();
     let words = lower.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_').filter(|w| !w.is_empty());
     format!(" {} ", words.collect::<Vec<_>>().join(" "))
+}
+
+fn avoided(text: &str) -> Vec<&'static str> {
+    let text = CLEAR.iter().fold(words(text), |text, clear| text.replace(&format!(" {clear} "), " "));
+    AVOIDED.into_iter().filter(|word| text.contains(&format!(" {word} "))).collect()
 }
 
 /// The prose of a page: without examples, names in macros and lists of tests.
@@ -91,10 +115,29 @@ fn help_and_pages_avoid_unclear_words() {
     }
     let mut found = vec![];
     for (name, text) in texts {
-        let text = words(&text);
-        found.extend(
-            AVOIDED.iter().filter(|w| text.contains(&format!(" {w} "))).map(|w| format!("{name}: {w}")),
-        );
+        found.extend(avoided(&text).iter().map(|word| format!("{name}: {word}")));
+    }
+    assert!(found.is_empty(), "use the words of the guide instead:\n{}", found.join("\n"));
+}
+
+#[test]
+fn messages_avoid_unclear_words() {
+    // A comment, a raw string, a string or a character.
+    let token = r##"//[^\n]*|r#"((?s:.*?))"#|"((?:[^"\\]|\\(?s:.))*)"|'(?:[^'\\\n]|\\[^\n]{1,10}?)'"##;
+    let token = Regex::new(token).unwrap();
+    let placeholder_or_line_end = Regex::new(r"\{[^{}]*\}|\\n").unwrap();
+    let mut found = vec![];
+    for (name, text) in ["src", "state/src"].into_iter().flat_map(production) {
+        if FOR_AGENTS.iter().any(|start| name.starts_with(start)) {
+            continue;
+        }
+        for string in token.captures_iter(&text).filter_map(|found| found.get(1).or(found.get(2))) {
+            let message = placeholder_or_line_end.replace_all(string.as_str(), " ");
+            // A single word is a name.
+            if message.trim().contains(' ') {
+                found.extend(avoided(&message).iter().map(|word| format!("{name}: {word}: {message}")));
+            }
+        }
     }
     assert!(found.is_empty(), "use the words of the guide instead:\n{}", found.join("\n"));
 }
