@@ -11,8 +11,8 @@
 //! or searches for servers or processes by name.
 //!
 //! `tmux_interface` builds the commands for which it has a form. The others are lists of words ([`plain::Words`]):
-//! those that are also sent as lines of control mode (`list-panes`, `capture-pane`, `show-buffer`), `new-window` with
-//! an argv after `--`, and `if-shell` and `set-hook`, which contain other commands that [`quote`] quotes.
+//! lines of control mode and the commands that are also sent as such (`list-panes`, `capture-pane`), an argv or keys
+//! after `--`, `pipe-pane` with a path that may not be UTF-8, and commands that contain others, which [`quote`] quotes.
 
 mod attach;
 mod config;

@@ -10,7 +10,7 @@
 use std::ffi::OsString;
 use std::process::Command;
 
-use tmux_interface::SetOption;
+use tmux_interface::{DisplayMessage, LinkWindow, NewSession, SetOption};
 
 use super::handle::{Tmux, unique};
 use super::plain::{self, Words};
@@ -66,17 +66,19 @@ impl Tmux {
     pub fn attach_argv(&self, window: &str, size: (u16, u16), read_only: bool, title: &str) -> AttachPlan {
         let view = format!("{}-view-{}-{}", self.session(), std::process::id(), unique());
         let latest = SetOption::new().window().target_pane(window).option("window-size").value("latest");
-        let mut session = Words::from(["new-session", "-s", &view]);
+        let mut session = Words::from(NewSession::new().session_name(&view).build());
         if read_only {
             session = session.and(["-f", "read-only"]);
         }
         // A new session has a window. The worker's window replaces it at any base index.
         let first = format!("={view}:^");
         let session = session.and(["--"]).and(PLACEHOLDER);
-        let link = Words::from(["link-window", "-k", "-s", window, "-t", &first]);
+        let link = LinkWindow::new().kill().src_window(window).dst_window(&first).build();
         // On the user's own server, these options may have other defaults.
         let target = format!("={view}:");
-        let own = |option, value| Words::from(["set-option", "-t", &target, option, value]);
+        let own = |option, value: &str| {
+            Words::from(SetOption::new().target_pane(&target).option(option).value(value).build())
+        };
         let unless_seen =
             format!("if-shell -F -t ={view}: '#{{session_attached}}' '' 'kill-session -t ={view}'");
         let end = [unless_seen.as_str(), &window::restore_line(window, size)].join(" ; ");
@@ -92,7 +94,7 @@ impl Tmux {
                 own("status-format[0]", &status_line(title, std::env::var_os("TMUX").is_some())),
                 // The line changes only with the session, so nothing is drawn at intervals.
                 own("status-interval", "0"),
-                link,
+                link.into(),
                 end,
             ]),
             after: vec![
@@ -104,8 +106,8 @@ impl Tmux {
 
     /// Whether a pane (`%7`) exists and is this worker's. A new server reuses ids, so the id alone proves nothing.
     pub async fn is_pane_of(&self, pane: &str, worker: &str) -> Result<bool> {
-        let ask = ["display-message", "-p", "-t", pane, "#{pane_id} #{@swarm_worker}"];
-        let output = self.0.run(&[Words::from(ask)]).await?;
+        let ask = DisplayMessage::new().print().target_pane(pane).message("#{pane_id} #{@swarm_worker}");
+        let output = self.0.run(&[ask.build().into()]).await?;
         if !output.ok && plain::says_absent(&output.stderr) {
             return Ok(false);
         }

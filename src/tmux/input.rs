@@ -4,6 +4,8 @@
 //! text from standard input, so it is in no argv and in no file. The caller decides about Enter and waiting,
 //! from the agent's profile.
 
+use tmux_interface::{CopyMode, LoadBuffer, SourceFile};
+
 use super::handle::{Tmux, unique};
 use super::plain::{self, Words};
 use super::quote;
@@ -25,8 +27,8 @@ impl Tmux {
         let dead = format!("delete-buffer -b {buffer} ; display-message -p dead");
         let alive = format!("paste-buffer -p -r -d -b {buffer} -t {target}");
         let commands = [
-            Words::from(["copy-mode", "-q", "-t", pane]),
-            Words::from(["load-buffer", "-b", &buffer, "-"]),
+            CopyMode::new().cancel().target_pane(pane).build().into(),
+            LoadBuffer::new().buffer_name(&buffer).path("-").build().into(),
             Words::from(["if-shell", "-F", "-t", pane, "#{pane_dead}", &dead, &alive]),
         ];
         let output = self.0.run_with(&commands, Some(&text)).await?;
@@ -49,7 +51,7 @@ impl Tmux {
         if keys.is_empty() {
             return Ok(());
         }
-        let leave = Words::from(["copy-mode", "-q", "-t", pane]);
+        let leave = CopyMode::new().cancel().target_pane(pane).build().into();
         let press = Words::from(["send-keys", "-t", pane, "--"]).and(keys.iter().copied());
         let output = self.0.run(&[leave, press]).await?;
         if !output.ok && output.stderr.contains("can't find pane") {
@@ -65,8 +67,8 @@ impl Tmux {
         if text.is_empty() {
             return Ok(PasteOutcome::Done);
         }
-        let leave = Words::from(["copy-mode", "-q", "-t", pane]);
-        let read = Words::from(["source-file", "-"]);
+        let leave = CopyMode::new().cancel().target_pane(pane).build().into();
+        let read = SourceFile::new().path("-").build().into();
         let press = quote::line(&["send-keys", "-l", "-t", pane, "--", &text]);
         let output = self.0.run_with(&[leave, read], Some(&press)).await?;
         if !output.ok && output.stderr.contains("can't find pane") {

@@ -188,10 +188,11 @@ impl Inner {
     }
 
     async fn capture_by_process(&self, pane: &str, history: u32, flags: &[&str]) -> Result<Option<Captured>> {
-        let about = ["display-message", "-p", "-t", pane, ABOUT_FORMAT];
+        let about = tmux_interface::DisplayMessage::new().print().target_pane(pane).message(ABOUT_FORMAT);
         let start = start(history);
         let capture = ["capture-pane", "-p", "-S", &start, "-t", pane];
-        let output = self.run(&[Words::from(about), Words::from(capture).and(flags.iter().copied())]).await?;
+        let output =
+            self.run(&[about.build().into(), Words::from(capture).and(flags.iter().copied())]).await?;
         if !output.ok && output.stderr.contains("can't find pane") {
             return Ok(None);
         }

@@ -39,7 +39,7 @@ impl Tmux {
         };
         let format = [rows::SHORT_FORMAT, rows::REST_FORMAT].concat();
         let commands = [
-            Words::from(["display-message", "-p", "#{pid}"]),
+            tmux_interface::DisplayMessage::new().print().message("#{pid}").build().into(),
             Words::from(["list-panes", "-a", "-F", &format]),
         ];
         let is_empty = || ServerSurvey::Empty { pid: listener.unwrap_or(0) };
