@@ -96,105 +96,55 @@
 //!     directory, restarts of the daemon, removing worktrees
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
 
-pub mod words;
-
-pub mod model;
-
-pub mod spec;
-
-pub mod sandbox;
-
-pub mod docker;
-
-pub mod caps;
-
-pub mod engine;
-
-pub mod check_result;
-
-pub mod gates;
-
-pub mod proof;
-
-pub mod proof_summary;
-
-pub mod rooms;
-
-pub mod replay;
-
-pub mod budget;
-
-pub mod pattern;
-
-pub mod screen;
-
-pub mod delivery;
-
-pub mod profiles;
-
-pub mod network;
-
-pub mod reconcile;
-
-pub mod owner;
-
-pub mod notice;
-
-pub mod format;
-
-pub mod template;
-
-pub mod transcript;
-
-pub mod promise;
-
-pub mod contract;
-
-pub mod outage;
-
-pub mod quota;
-
-pub mod ledger;
-
-pub mod scripts;
-
-pub mod runners;
-
-pub mod canary;
-
-pub mod inventory;
-
-pub mod test_gates;
-
-pub mod ends;
-
-pub mod cause;
-
 pub mod advice;
-
+pub mod answer;
 pub mod attached;
 pub mod attention;
-
-pub mod morning;
-
-pub mod notify;
-
-pub mod answer;
-
-pub mod ignored;
-
-pub mod removal;
-
+pub mod budget;
+pub mod canary;
+pub mod caps;
+pub mod cause;
+pub mod check_result;
 pub mod context;
-
-pub mod hook;
-
-pub mod session;
-
-pub mod tasks;
-
+pub mod contract;
+pub mod delivery;
+pub mod docker;
+pub mod ends;
+pub mod engine;
+pub mod format;
+pub mod gates;
 pub mod guard;
-
+pub mod hook;
 pub mod host;
-
+pub mod ignored;
+pub mod inventory;
+pub mod ledger;
+pub mod model;
+pub mod morning;
+pub mod network;
+pub mod notice;
+pub mod notify;
+pub mod outage;
+pub mod owner;
+pub mod pattern;
+pub mod profiles;
+pub mod promise;
+pub mod proof;
+pub mod proof_summary;
+pub mod quota;
+pub mod reconcile;
+pub mod removal;
+pub mod replay;
+pub mod rooms;
+pub mod runners;
+pub mod sandbox;
+pub mod screen;
+pub mod scripts;
+pub mod session;
 pub mod slurm;
+pub mod spec;
+pub mod tasks;
+pub mod template;
+pub mod test_gates;
+pub mod transcript;
+pub mod words;
