@@ -20,6 +20,8 @@
 //! that swarm did not create was created through the server's socket, usually by an agent. A person who splits a
 //! window while attached looks the same, and has a terminal of their own.
 
+use swarm_state::words::unique;
+
 use crate::daemon::slot::Slot;
 use crate::error::{Error, Result};
 use crate::store::Store;
@@ -72,16 +74,7 @@ fn is_from_own_tmux(line: &[i32], socket: &std::path::Path) -> bool {
 pub(crate) fn workers_of(peer: Option<i32>, store: &Store) -> Vec<String> {
     let Some(peer) = peer else { return vec![] };
     let line = [&[peer][..], &procs::ancestors(peer)].concat();
-    let mut found: Vec<String> = vec![];
-    if is_from_own_tmux(&line, &store.paths().tmux_socket()) {
-        found.push(ANY_WORKER.to_owned());
-    }
-    for pid in line {
-        for worker in marks::workers(pid, &procs::swarm_variables(pid), store.paths().root()) {
-            if !found.contains(&worker) {
-                found.push(worker);
-            }
-        }
-    }
-    found
+    let any = is_from_own_tmux(&line, &store.paths().tmux_socket()).then(|| ANY_WORKER.to_owned());
+    let workers = |pid| marks::workers(pid, &procs::swarm_variables(pid), store.paths().root());
+    unique(any.into_iter().chain(line.into_iter().flat_map(workers)))
 }

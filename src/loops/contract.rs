@@ -4,6 +4,7 @@ use swarm_state::contract::{Contract, Failed};
 use swarm_state::gates::{CheckResult, Verdict};
 use swarm_state::ledger::Base;
 use swarm_state::proof::{Layer, Proof};
+use swarm_state::words::unique;
 
 use super::protect;
 use super::run::LoopRun;
@@ -78,11 +79,8 @@ fn failed_apart(verdict: &Verdict) -> Vec<(String, String)> {
 
 /// The names of the runners whose configuration is watched, each once.
 fn configured(base: &Base) -> Vec<String> {
-    let mut names: Vec<String> = vec![];
-    for using in &base.runners {
-        if !base.protected.is_empty() && !names.contains(&using.runner.name) {
-            names.push(using.runner.name.clone());
-        }
+    if base.protected.is_empty() {
+        return vec![];
     }
-    names
+    unique(base.runners.iter().map(|using| using.runner.name.clone()))
 }

@@ -59,7 +59,8 @@ pub(crate) fn words(list: &[&str]) -> Vec<String> {
     list.iter().map(|&word| word.to_owned()).collect()
 }
 
-pub(crate) fn unique<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+/// Returns the items without repetitions, each at its first place.
+pub fn unique<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut kept = vec![];
     for item in items {
         if !kept.contains(&item) {

@@ -9,6 +9,7 @@ use swarm_state::tasks::gate::{PRD_FILE, TASKS_FILE, TaskGate, TaskTurn, is_sens
 use swarm_state::tasks::selection::Selection;
 use swarm_state::tasks::{IterationMode, TaskList};
 use swarm_state::template::tasks::fill;
+use swarm_state::words::unique;
 
 use super::files::{TaskRecord, read_text};
 use super::marker;
@@ -313,14 +314,9 @@ impl LoopRun {
     /// The checks of the loop, and those of the stories in the list as it is now.
     pub(crate) fn watched_commands(&self) -> Vec<String> {
         let list = self.gates.tasks.as_ref().and_then(|gate| self.first_list(gate).ok());
-        let stories = list.iter().flat_map(|list| list.stories()).flat_map(|story| story.checks.iter());
-        let mut commands = self.gates.checks.clone();
-        for check in stories {
-            if !commands.contains(check) {
-                commands.push(check.clone());
-            }
-        }
-        commands
+        let of_stories = list.iter().flat_map(|list| list.stories()).flat_map(|story| story.checks.clone());
+        let checks = &self.gates.checks;
+        [checks.clone(), unique(of_stories.filter(|check| !checks.contains(check)))].concat()
     }
 }
 

@@ -9,6 +9,7 @@ use swarm_state::tasks::enforce::{Edited, enforce};
 use swarm_state::tasks::gate::{TASKS_FILE, TaskGate, TaskVerdict};
 use swarm_state::tasks::{IterationMode, ReviewStatus, Story, TaskList};
 use swarm_state::transcript::Account;
+use swarm_state::words::unique;
 use tokio::time::Instant;
 
 use super::files::{TaskRecord, read_text};
@@ -171,12 +172,7 @@ impl LoopRun {
         let (done, total) = gate.count(list);
         let is_new = |story: &&Story| before.story(&story.id).is_none_or(|old| old.review != story.review);
         let stories = list.stories().iter().filter(|story| done == total || is_new(story));
-        let mut commands: Vec<String> = vec![];
-        for check in stories.flat_map(|story| &story.checks) {
-            if !commands.contains(check) {
-                commands.push(check.clone());
-            }
-        }
+        let commands = unique(stories.flat_map(|story| story.checks.clone()));
         if commands.is_empty() {
             return Ok(vec![]);
         }
