@@ -16,7 +16,7 @@ use swarm_state::template::tasks::{TASKS_PROMPT, has_progress, has_requirements,
 
 use crate::cli::{PageFormat, RalphArchive};
 use crate::client::task_list_file::{ListChange, refuse_used_list};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, failed};
 use crate::files::sync_dir;
 use crate::git::{self, PathsCommit};
 use crate::out::{CommandResult, Out};
@@ -173,17 +173,16 @@ impl OldList {
     /// Copies the files to a new folder, or to that of an archive of the same files that was interrupted.
     fn copy(&self, name: &str, summary: &str) -> Result<PathBuf> {
         let all = self.place.project.join(ARCHIVES);
-        let failed = |path: &Path, e| Error::system(format!("cannot write '{}'", path.display()), e);
-        fs::create_dir_all(&all).map_err(|e| failed(&all, e))?;
-        let folder = self.new_folder(&all, name).map_err(|e| failed(&all, e))?;
+        fs::create_dir_all(&all).map_err(|e| failed("write", &all, e))?;
+        let folder = self.new_folder(&all, name).map_err(|e| failed("write", &all, e))?;
         let summary = (SUMMARY_FILE, summary.as_bytes().to_vec());
         for (file, bytes) in self.files.iter().chain([&summary]) {
             let path = folder.join(file);
             if !path.exists() {
-                put(&path, bytes).map_err(|e| failed(&path, e))?;
+                put(&path, bytes).map_err(|e| failed("write", &path, e))?;
             }
         }
-        sync_dir(&folder).and_then(|()| sync_dir(&all)).map_err(|e| failed(&folder, e))?;
+        sync_dir(&folder).and_then(|()| sync_dir(&all)).map_err(|e| failed("write", &folder, e))?;
         Ok(folder)
     }
 

@@ -100,6 +100,19 @@ pub(crate) fn writer_of(path: &Path) -> Option<i32> {
     name.rsplit_once('-')?.0.rsplit_once('.')?.1.parse().ok()
 }
 
+/// The entries of a directory, sorted by name; empty if it cannot be read.
+pub(crate) fn entries(dir: &Path) -> Vec<PathBuf> {
+    let Ok(list) = fs::read_dir(dir) else { return vec![] };
+    let mut found: Vec<_> = list.flatten().map(|entry| entry.path()).collect();
+    found.sort();
+    found
+}
+
+/// The outcome of a removal or a rename: a missing file counts as success.
+pub(crate) fn ignore_missing(outcome: io::Result<()>) -> io::Result<()> {
+    outcome.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
 /// The file's name as text; empty when the path has none.
 pub(crate) fn file_name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).unwrap_or_default()

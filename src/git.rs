@@ -26,7 +26,7 @@ use swarm_state::model::{WorkerName, Worktree};
 use swarm_state::removal::{Losses, Permission, Refusal};
 use swarm_state::spec::WorktreeSpec;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::paths::resolve;
 
 mod apart;
@@ -169,8 +169,7 @@ pub(crate) async fn create_worktree(
         undo.run(!exists).await;
     }
     said.checked(format_args!("cannot make worktree '{}'", dir.display()))?;
-    let path = fs::canonicalize(&dir)
-        .map_err(|e| Error::system(format!("cannot find worktree '{}'", dir.display()), e))?;
+    let path = fs::canonicalize(&dir).map_err(|e| failed("find worktree", &dir, e))?;
     let note = move_included(&repo.common, &branch, &path).or(reused);
     Ok(Created { worktree: Worktree { path, branch, base_repo: repo.main.clone() }, note })
 }

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use fs2::FileExt;
 use swarm_state::owner::{BatchJob, DirectoryOwner, Kinship, LockFacts, MachineId, Ownership, decide};
 
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, failed};
 use crate::files::sync_dir;
 use crate::paths::Paths;
 
@@ -107,7 +107,7 @@ pub(crate) fn replace(paths: &Paths, former: &DirectoryOwner) -> Result<()> {
         let message = format!("the owner of '{}' has changed", paths.root().display());
         return Err(Error::new(ErrorCode::Conflict, message).hint("swarm daemon take-over"));
     }
-    write_anew(paths).map_err(|e| Error::system(format!("cannot write '{}'", paths.lock().display()), e))
+    write_anew(paths).map_err(|e| failed("write", &paths.lock(), e))
 }
 
 /// Replaces the lock file. The temporary file has a name of this machine, since process ids of two hosts can be equal.

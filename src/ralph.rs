@@ -119,8 +119,7 @@ where
     /// failing agent or check is not an error; it is in the result.
     pub fn run(&mut self) -> Result<RalphLoopResult> {
         let gates = self.config.gates()?;
-        let root = std::fs::canonicalize(&self.root)
-            .map_err(|e| Error::system(format!("cannot use directory '{}'", self.root.display()), e))?;
+        let root = std::fs::canonicalize(&self.root).map_err(|e| failed("use directory", &self.root, e))?;
         let task_file = self.config.spec_file.as_ref().map(|file| root.join(file));
         let cwd = if self.config.use_worktree { self.worktree(&root)? } else { root };
         let id = fresh_id();

@@ -36,11 +36,12 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
-use crate::files::{create, file_name, is_temporary, sync_dir};
+use crate::files::{create, entries, file_name, ignore_missing, is_temporary, sync_dir};
 pub use crate::files::{read_bounded, write_atomic, write_unsynced};
 pub use events::MAX_EVENT_LOG_BYTES;
 pub use load::Mark;
 pub use lock::DaemonLock;
+pub(crate) use lock::lock_within;
 pub use logs::{LogTail, MAX_WORKER_LOG_BYTES};
 pub use ralph::{RESERVED_HINT, RalphRead, RalphStamp};
 pub use rotate::{LogWriter, MAX_DAEMON_LOG_BYTES, MAX_RECORD_BYTES, record};
@@ -167,19 +168,6 @@ impl Store {
             }
         }
     }
-}
-
-/// The entries of a directory, sorted by name; empty if it cannot be read.
-fn entries(dir: &Path) -> Vec<PathBuf> {
-    let Ok(list) = fs::read_dir(dir) else { return vec![] };
-    let mut found: Vec<_> = list.flatten().map(|entry| entry.path()).collect();
-    found.sort();
-    found
-}
-
-/// The outcome of a removal: what does not exist is removed already.
-fn removed(outcome: io::Result<()>) -> io::Result<()> {
-    outcome.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 /// Reads a file; `None` if it does not exist.

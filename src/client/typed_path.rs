@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::paths;
 
 /// Checks that a prompt file can be read more than once, and returns its absolute path.
@@ -34,7 +34,7 @@ pub(super) fn readable_file(what: &str, typed: &Path) -> Result<PathBuf> {
 
 /// Returns the absolute form of a path that the user typed ([`paths::pin`]).
 pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
-    paths::pin(path).map_err(|e| Error::system(format!("cannot resolve '{}'", path.display()), e))
+    paths::pin(path).map_err(|e| failed("resolve", path, e))
 }
 
 pub(super) fn directory(typed: Option<&Path>) -> Result<PathBuf> {

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::daemon::slot::Slot;
 use crate::daemon::watched_settings::WatchedSettings;
+use crate::files::ignore_missing;
 use crate::paths::Paths;
 use crate::settings::QuotaSettings;
 use crate::store::{read_bounded, write_unsynced};
@@ -126,9 +127,7 @@ impl Quotas {
             [] => fs::remove_file(&file),
             _ => serde_json::to_vec(&saved).map_err(Into::into).and_then(|b| write_unsynced(&file, &b)),
         };
-        if let Err(error) =
-            outcome.or_else(|e| if e.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(e) })
-        {
+        if let Err(error) = ignore_missing(outcome) {
             tracing::warn!(%error, "the figures of usage limits cannot be written");
         }
     }

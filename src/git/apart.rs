@@ -14,7 +14,7 @@ use super::SHORT_TIMEOUT;
 use super::listing::gitlinks;
 use super::run::{GitOutput, LONG_TIMEOUT, ask, git, git_with};
 use super::snapshot::{BATCH_FILES, QUIET_OPTIONS};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, failed};
 
 const CANNOT_READ: &str = "cannot read the repository";
 
@@ -118,7 +118,7 @@ async fn make_repository(from: &Path, head: Option<&str>, to: &Path) -> Result<(
         }
         Ok(())
     };
-    write().map_err(|e| Error::system(format!("cannot write in '{}'", to.display()), e))
+    write().map_err(|e| failed("write in", to, e))
 }
 
 /// Replaces files in such a repository by those of the commit `old`: the files that differ from `new` and that
@@ -148,7 +148,7 @@ pub(crate) async fn put_back(
         [added, others].map(|list| list.into_iter().map(|(_, path)| path).collect::<Vec<_>>());
     for path in &added {
         let whole = top.join(path);
-        let trouble = |e| Error::system(format!("cannot remove '{}'", whole.display()), e);
+        let trouble = |e| failed("remove", &whole, e);
         fs::remove_file(&whole).map_err(trouble)?;
         // The old version may have a file in the directory's place.
         for dir in path.ancestors().skip(1).filter(|dir| !dir.as_os_str().is_empty()) {

@@ -9,7 +9,7 @@ use swarm_state::model::Worktree;
 
 use super::MADE_BY;
 use super::run::{SHORT_TIMEOUT, ask, git};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::paths::resolve;
 
 /// A repository, found from one of its trees.
@@ -44,8 +44,7 @@ impl Repo {
             return Err(error);
         }
         let common = cwd.join(said.path());
-        let common = fs::canonicalize(&common)
-            .map_err(|e| Error::system(format!("cannot find '{}'", common.display()), e))?;
+        let common = fs::canonicalize(&common).map_err(|e| failed("find", &common, e))?;
         let main = main_tree(cwd, &common).await?;
         Ok(Self { common, main })
     }

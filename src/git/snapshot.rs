@@ -17,7 +17,7 @@ use super::listing::{gitlinks, hidden_files};
 use super::repo::Repo;
 use super::run::{LONG_TIMEOUT, ask, filters_of, git, git_patient, git_with};
 use super::{SHORT_TIMEOUT, refuse_occupied};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 
 const AUTHOR: &str = "swarm";
 const ADDRESS: &str = "swarm@localhost";
@@ -197,7 +197,7 @@ async fn add_all(top: &Path, own_index: &Path) -> Result<String> {
 
 /// Copies the index with its modification time: by it, git sees which files may have changed while it was written.
 fn copy_index(index: &Path, scratch: &Path) -> Result<()> {
-    let trouble = |e| Error::system(format!("cannot write '{}'", scratch.display()), e);
+    let trouble = |e| failed("write", scratch, e);
     match fs::copy(index, scratch) {
         Ok(_) => {}
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),

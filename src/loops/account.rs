@@ -17,7 +17,7 @@ use swarm_state::promise::Source;
 use swarm_state::transcript::{Account, TranscriptReader, TranscriptStory};
 
 use super::run::Finished;
-use crate::files::open_regular;
+use crate::files::{entries, open_regular};
 
 #[cfg(test)]
 mod tests;
@@ -176,14 +176,6 @@ fn rollout(env: &BTreeMap<String, String>, id: &str) -> Option<PathBuf> {
 fn home(env: &BTreeMap<String, String>, variable: &str, name: &str) -> Option<PathBuf> {
     let named = env.get(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
     named.or_else(|| Some(Path::new(env.get("HOME")?).join(name)))
-}
-
-/// The entries of a directory, sorted by name; empty if it cannot be read.
-fn entries(dir: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(dir).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.sort_unstable();
-    paths
 }
 
 fn read(path: &Path) -> Option<Account> {

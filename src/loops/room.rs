@@ -16,6 +16,7 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::{hidden, protect};
 use crate::error::{Error, Result};
+use crate::files::ignore_missing;
 use crate::{git, paths};
 
 /// The folder for rooms in a loop's folder.
@@ -219,10 +220,8 @@ pub(crate) fn sweep(root: &Path) {
 
 /// Removes a directory without following a link, also if a check made directories in it read-only.
 fn remove_tree(dir: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(dir) {
-        Ok(()) => return Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(_) => {}
+    if ignore_missing(fs::remove_dir_all(dir)).is_ok() {
+        return Ok(());
     }
     // The walk changes a directory before it reads it.
     let writable = |entry: &DirEntry| {

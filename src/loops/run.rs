@@ -18,7 +18,7 @@ use swarm_state::transcript::Account;
 use tokio::time::{Instant, sleep_until};
 
 use crate::checks::{CheckPlan, CheckSandbox, KEPT_OUTPUT_BYTES, OnCheckStep};
-use crate::error::{Error, Result};
+use crate::error::{Result, failed};
 use crate::sandbox::WorkerSandbox;
 use crate::sandbox::tree_files::TreeFiles;
 use crate::signed::{Purpose, SigningKey};
@@ -241,7 +241,7 @@ pub(super) fn write_signed<T: Serialize>(
         crate::paths::private_dir(dir)?;
     }
     let write = || write_unsynced(path, &key.sign(purpose, value)?);
-    write().map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
+    write().map_err(|e| failed("write", path, e))
 }
 
 /// Resolves [`SNAPSHOT_GRACE`] after the loop's time, or after now if that is later. Never resolves without a limit.

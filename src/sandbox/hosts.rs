@@ -15,7 +15,7 @@ use swarm_state::sandbox::SandboxNet;
 
 use super::WorkerSandbox;
 use super::proxy::{Proxy, ProxyRules};
-use crate::files::{read_bounded, write_unsynced};
+use crate::files::{ignore_missing, read_bounded, write_unsynced};
 use crate::hooks::report::report;
 use crate::protocol::{HookNews, HookParams};
 
@@ -127,10 +127,8 @@ impl Drop for CheckProxy {
 
 /// Creates the directory of a proxy's socket, without what an earlier proxy left.
 pub(crate) fn prepare(dir: &Path) -> io::Result<()> {
-    match std::fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => std::fs::DirBuilder::new().mode(0o700).create(dir),
-    }
+    ignore_missing(std::fs::remove_dir_all(dir))?;
+    std::fs::DirBuilder::new().mode(0o700).create(dir)
 }
 
 impl ProxyRules for CheckRules {

@@ -15,6 +15,7 @@ use swarm_state::session::{
 
 use super::store::SessionStore;
 use crate::error::{Error, Result};
+use crate::files::entries;
 use crate::runtime::block_on;
 use crate::store::read_bounded;
 use crate::{git, paths};
@@ -116,16 +117,14 @@ fn contract(root: &Path, file: Option<&str>) -> Result<Vec<u8>> {
 /// Returns the open changes, without the archived ones.
 fn changes(root: &Path) -> Vec<Change> {
     let folder = root.join(DO_IT).join("changes");
-    let mut found: Vec<Change> = entries(&folder)
+    entries(&folder)
         .into_iter()
         .filter(|path| path.is_dir())
         .filter_map(|path| {
             let name = path.file_name()?.to_str()?.to_owned();
             Some(Change { docs: docs(root, &path, ""), name })
         })
-        .collect();
-    found.sort_by(|a, b| a.name.cmp(&b.name));
-    found
+        .collect()
 }
 
 /// Returns the documents of a folder and its subfolders.
@@ -141,10 +140,6 @@ fn docs(root: &Path, folder: &Path, except: &str) -> Vec<Doc> {
             Some(Doc { path, text })
         })
         .collect()
-}
-
-fn entries(dir: &Path) -> Vec<PathBuf> {
-    fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
 /// Copies the progress and the open changes of the previous run, which was on another branch, to the archive.

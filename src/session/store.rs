@@ -8,17 +8,16 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use fs2::FileExt;
 use md5::{Digest, Md5};
 use swarm_state::session::{
     After, Book, DO_IT_FILE, FileError, LogLine, SESSION_STATE_DIR, SessionFile, SessionId, SessionKind,
 };
 
+use crate::files::entries;
 use crate::paths::{Paths, private_dir};
-use crate::store::{read_bounded, write_atomic, write_unsynced};
+use crate::store::{lock_within, read_bounded, write_atomic, write_unsynced};
 
 /// The maximum size of a state file or book. A larger file is ignored.
 const MAX_SESSION_FILE_BYTES: u64 = 16 << 20;
@@ -28,9 +27,6 @@ const MAX_SESSION_LOG_BYTES: u64 = 4 << 20;
 
 /// How long a command waits for the lock. A Stop hook that holds it may be waiting for a transcript.
 pub const COMMAND_LOCK_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The delay between two attempts to lock.
-const SESSION_LOCK_RETRY_DELAY: Duration = Duration::from_millis(5);
 
 /// The files of all session loops of one SWARM_DIR.
 #[derive(Clone, Debug)]
@@ -190,15 +186,8 @@ impl SessionStore {
         let Ok(dir) = dir.canonicalize() else { return vec![] };
         let mut found = vec![];
         for dir in dir.ancestors() {
-            let mut names: Vec<PathBuf> = fs::read_dir(dir.join(SESSION_STATE_DIR))
-                .into_iter()
-                .flatten()
-                .flatten()
-                .map(|entry| entry.path())
-                .filter(|path| is_state_file(path))
-                .collect();
-            names.sort();
-            found.extend(names.into_iter().filter_map(LocatedLoop::read));
+            let names = entries(&dir.join(SESSION_STATE_DIR)).into_iter().filter(|path| is_state_file(path));
+            found.extend(names.filter_map(LocatedLoop::read));
         }
         found
     }
@@ -233,14 +222,7 @@ impl SessionStore {
             .truncate(false)
             .mode(0o600)
             .open(dir.join(digest(state_file)))?;
-        let start = Instant::now();
-        while let Err(error) = FileExt::try_lock_exclusive(&file) {
-            if start.elapsed() >= timeout {
-                return Err(error);
-            }
-            sleep(SESSION_LOCK_RETRY_DELAY);
-        }
-        Ok(Lock(file))
+        if lock_within(&file, timeout)? { Ok(Lock(file)) } else { Err(fs2::lock_contended_error()) }
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use fs2::FileExt;
@@ -120,9 +120,9 @@ impl DaemonLock {
 }
 
 /// Locks exclusively; false if another process holds the lock for longer than `patience`.
-pub(super) fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
+pub(crate) fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
     const LOCK_RETRY_DELAY: Duration = Duration::from_millis(10);
-    let mut waited = Duration::ZERO;
+    let start = Instant::now();
     loop {
         match file.try_lock_exclusive() {
             Ok(()) => return Ok(true),
@@ -130,11 +130,10 @@ pub(super) fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-        if waited >= patience {
+        if start.elapsed() >= patience {
             return Ok(false);
         }
         thread::sleep(LOCK_RETRY_DELAY);
-        waited += LOCK_RETRY_DELAY;
     }
 }
 

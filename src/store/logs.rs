@@ -11,7 +11,7 @@ use std::path::Path;
 use swarm_state::model::WorkerName;
 
 use super::rotate::rotated;
-use super::{Store, entries, failed, file_name, removed};
+use super::{Store, entries, failed, file_name, ignore_missing};
 use crate::error::Result;
 use crate::paths::private_dir;
 
@@ -130,7 +130,7 @@ impl Store {
         let path = self.paths.worker_log(name);
         let record = self.paths.record_file(name);
         for path in [rotated(&path), path, rotated(&record), record] {
-            removed(fs::remove_file(&path)).map_err(|e| failed("remove", &path, e))?;
+            ignore_missing(fs::remove_file(&path)).map_err(|e| failed("remove", &path, e))?;
         }
         Ok(())
     }

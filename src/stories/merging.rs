@@ -14,11 +14,12 @@ use swarm_state::gates::CheckResult;
 use swarm_state::screen::printable;
 use swarm_state::tasks::merge::{union, with_story};
 use swarm_state::tasks::{Story, TaskList};
+use swarm_state::words::unique;
 
 use super::Coordinator;
 use crate::checks::{CheckPlan, CheckSandbox, KEPT_OUTPUT_BYTES};
 use crate::client::spawn_params::own_env;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::out::Failure;
 use crate::protocol::WorkerView;
 use crate::sandbox::{WorkerSandbox, named_files};
@@ -133,12 +134,8 @@ impl Coordinator {
 
     async fn run_checks(&self, stories: &[Story]) -> Result<Vec<CheckResult>> {
         let Some(ralph) = &self.plan.child.ralph else { return Ok(vec![]) };
-        let mut commands: Vec<String> = vec![];
-        for check in stories.iter().flat_map(|story| &story.checks).chain(&ralph.gates.checks) {
-            if !commands.contains(check) {
-                commands.push(check.clone());
-            }
-        }
+        let of_stories = stories.iter().flat_map(|story| &story.checks);
+        let commands = unique(of_stories.chain(&ralph.gates.checks).cloned());
         if commands.is_empty() {
             return Ok(vec![]);
         }
@@ -183,8 +180,7 @@ impl Coordinator {
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
-    files::write_unsynced(path, text.as_bytes())
-        .map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
+    files::write_unsynced(path, text.as_bytes()).map_err(|e| failed("write", path, e))
 }
 
 struct SentBack {

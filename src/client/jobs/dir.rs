@@ -16,8 +16,8 @@ use swarm_state::host::HostName;
 use swarm_state::model::{Status, WorkerName};
 use swarm_state::slurm::{JobState, job_script, shown};
 
-use crate::error::{Error, ErrorCode, Result};
-use crate::files::{read_bounded, write_unsynced};
+use crate::error::{Error, ErrorCode, Result, failed};
+use crate::files::{entries, file_name, ignore_missing, read_bounded, write_unsynced};
 use crate::paths::{Paths, own_program, private_dir};
 use crate::protocol::{ResumeParams, SpawnParams, TmuxView, WorkerView};
 use crate::shell::quote_path;
@@ -68,12 +68,9 @@ impl JobDir {
     }
 
     pub(super) fn all(paths: &Paths, host: &HostName) -> Vec<Self> {
-        let Ok(entries) = fs::read_dir(paths.slurm_dir().join(host.as_str())) else { return vec![] };
-        let names = entries.flatten().filter_map(|entry| WorkerName::new(entry.file_name().to_str()?).ok());
-        let mut all: Vec<Self> = names.map(|name| Self::new(paths, host, &name)).collect();
-        all.retain(|dir| dir.spawn().is_some());
-        all.sort_by(|a, b| a.name.cmp(&b.name));
-        all
+        let all = entries(&paths.slurm_dir().join(host.as_str()));
+        let names = all.iter().filter_map(|path| WorkerName::new(file_name(path)).ok());
+        names.map(|name| Self::new(paths, host, &name)).filter(|dir| dir.spawn().is_some()).collect()
     }
 
     /// Makes the directory. The mark means that several hosts use it: locks of other nodes may be invisible.
@@ -92,8 +89,7 @@ impl JobDir {
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.file(name);
-        write_unsynced(&path, bytes)
-            .map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
+        write_unsynced(&path, bytes).map_err(|e| failed("write", &path, e))
     }
 
     fn write_json(&self, name: &str, value: &impl Serialize) -> Result<()> {
@@ -161,7 +157,7 @@ impl JobDir {
         }
         let path = self.file("job.sh");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o700))
-            .map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))?;
+            .map_err(|e| failed("write", &path, e))?;
         Ok(path)
     }
 
@@ -172,7 +168,7 @@ impl JobDir {
         if !self.has_record() {
             return Ok(());
         }
-        write_unsynced(&path, b"").map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
+        write_unsynced(&path, b"").map_err(|e| failed("write", &path, e))
     }
 
     /// Whether the job's daemon has saved the worker.
@@ -181,12 +177,7 @@ impl JobDir {
     }
 
     pub(super) fn delete(&self) -> Result<()> {
-        match fs::remove_dir_all(self.root()) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::system(format!("cannot delete '{}'", self.root().display()), error))
-            }
-            Ok(()) | Err(_) => Ok(()),
-        }
+        ignore_missing(fs::remove_dir_all(self.root())).map_err(|e| failed("delete", self.root(), e))
     }
 
     pub(super) fn last_output(&self) -> Option<String> {

@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use super::config_check;
 use crate::cli::ConfigEdit;
 use crate::client::context::ClientContext;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::out::CommandResult;
 use crate::runtime::CaughtSignals;
 use crate::settings::TEMPLATE;
@@ -26,8 +26,7 @@ pub(super) fn run(ctx: &ClientContext, args: &ConfigEdit) -> CommandResult {
         (None, true) => (PathBuf::from("swarm.toml"), " --project".to_owned()),
         (None, false) => (ctx.place()?.user_config(), String::new()),
     };
-    let created =
-        create(&path).map_err(|e| Error::system(format!("cannot create '{}'", path.display()), e))?;
+    let created = create(&path).map_err(|e| failed("create", &path, e))?;
     if let Err(error) = edit(&editor, &path) {
         // An editor that did not start leaves no file behind.
         if created && fs::read_to_string(&path).is_ok_and(|text| text == TEMPLATE) {

@@ -15,7 +15,7 @@ use swarm_state::canary::{Canary, filled, package_in};
 use super::super::run::LoopRun;
 use super::traces::{self, Kept};
 use crate::checks::{OnCheckStep, Step};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::files::{read_bounded, write_atomic};
 use crate::sandbox::tree_files::TreeFiles;
 
@@ -95,9 +95,7 @@ impl Planted {
     }
 
     pub(super) fn remove(mut self, on_step: OnCheckStep<'_>) -> Result<()> {
-        self.undo().map_err(|e| {
-            Error::system(format!("cannot remove the failing test '{}'", self.journal.file.display()), e)
-        })?;
+        self.undo().map_err(|e| failed("remove the failing test", &self.journal.file, e))?;
         on_step(Step::Reached("canary_removed"));
         self.forget();
         Ok(())

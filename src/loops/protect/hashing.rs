@@ -11,7 +11,7 @@ use swarm_state::ignored::is_generated;
 use swarm_state::runners::{RunnerConfig, parts_of};
 use walkdir::WalkDir;
 
-use crate::error::{Error, Result};
+use crate::error::{Result, failed};
 use crate::files::hex;
 
 /// Of a larger program, only the size and the time are compared.
@@ -26,7 +26,7 @@ pub(super) struct Hashes<'a> {
 impl Hashes<'_> {
     pub(super) fn file(&mut self, name: &str) -> Result<()> {
         let path = self.root.join(name);
-        let hash = hash(&path).map_err(|e| unreadable(&path, e))?;
+        let hash = hash(&path).map_err(|e| failed("read", &path, e))?;
         self.found.insert(name.to_owned(), hash);
         Ok(())
     }
@@ -44,7 +44,7 @@ impl Hashes<'_> {
         }
         let path = self.root.join(name);
         if !config.parts.is_empty() && path.is_file() {
-            let content = fs::read(&path).map_err(|e| unreadable(&path, e))?;
+            let content = fs::read(&path).map_err(|e| failed("read", &path, e))?;
             if let Some(parts) = parts_of(name, &content, &config.parts) {
                 let digest = |text: &str| hex(&Sha256::digest(text.as_bytes()));
                 self.found
@@ -61,17 +61,13 @@ impl Hashes<'_> {
         for entry in WalkDir::new(&path).follow_links(true).sort_by_file_name().into_iter().flatten() {
             let relative = entry.path().strip_prefix(&path).unwrap_or(entry.path()).to_string_lossy();
             if entry.file_type().is_file() && !is_generated(&relative) {
-                let hash = hash(entry.path()).map_err(|e| unreadable(entry.path(), e))?;
+                let hash = hash(entry.path()).map_err(|e| failed("read", entry.path(), e))?;
                 hasher.update(format!("{relative}\0{hash}\n"));
             }
         }
         self.found.insert(format!("{name}/"), hex(&hasher.finalize()));
         Ok(())
     }
-}
-
-fn unreadable(path: &Path, error: io::Error) -> Error {
-    Error::system(format!("cannot read '{}'", path.display()), error)
 }
 
 /// Hashes a program; one that cannot be read, by its size and time.

@@ -8,7 +8,7 @@ use swarm_state::tasks::TaskList;
 use swarm_state::tasks::enforce::Enforced;
 use swarm_state::tasks::gate::{PRD_FILE, PROMPT_FILE, TASKS_FILE, TaskGate, TaskTurn};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::files::read_bounded;
 use crate::loops::run::{LoopRun, read_signed, write_signed};
 use crate::paths::resolve;
@@ -115,7 +115,7 @@ impl LoopRun {
         let path = if real.starts_with(resolve(&self.cwd)) { &real } else { path };
         let mode = std::fs::metadata(path).map_or(NEW_FILE_MODE, |file| file.permissions().mode() & 0o7777);
         let write = self.tree_files().put(path, text.as_bytes(), mode, true);
-        write.map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
+        write.map_err(|e| failed("write", path, e))
     }
 
     pub(super) fn text_file(&self, gate: &TaskGate, file: &str) -> PathBuf {
