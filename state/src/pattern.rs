@@ -92,11 +92,6 @@ impl Pattern {
         self.is_match("") || ["a", "7", "-", "é", "Q z"].iter().all(|text| self.is_match(text))
     }
 
-    #[cfg(test)]
-    pub(crate) fn is_linear(&self) -> bool {
-        matches!(self.engine, Engine::Plain(_))
-    }
-
     /// Returns the byte ranges of all matches, in order.
     pub(crate) fn find_all(&self, text: &str) -> Vec<Range<usize>> {
         self.engine.find_all(text)
@@ -204,6 +199,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    impl Pattern {
+        pub(crate) fn is_linear(&self) -> bool {
+            matches!(self.engine, Engine::Plain(_))
+        }
+    }
 
     fn compile(source: &str) -> Pattern {
         Pattern::compile(source).unwrap_or_else(|error| panic!("{error}"))

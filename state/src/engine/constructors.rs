@@ -90,9 +90,4 @@ impl Worker {
         }
         self
     }
-    /// A worker that loops, limited by its iterations and failures only, without gates except a done pattern.
-    #[cfg(test)]
-    pub(crate) fn looping(policy: Policy, max_iterations: u32, inactivity_timeout: u64) -> Self {
-        Self::verified(policy, max_iterations, inactivity_timeout, Budgets::default(), false)
-    }
 }

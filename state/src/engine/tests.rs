@@ -25,9 +25,17 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta};
 
 use super::{Effect, Event, HookSignal, Now, Phase, Policy, SpawnError, Worker};
+use crate::budget::Budgets;
 use crate::gates::Verdict;
 use crate::model::{Exit, Run};
 use crate::screen::{Blocked, Reading};
+
+impl Worker {
+    /// A worker that loops, limited by its iterations and failures only, without gates except a done pattern.
+    pub(crate) fn looping(policy: Policy, max_iterations: u32, inactivity_timeout: u64) -> Self {
+        Self::verified(policy, max_iterations, inactivity_timeout, Budgets::default(), false)
+    }
+}
 
 /// A moment: milliseconds on the engine's clock.
 fn at(ms: u64) -> Now {
