@@ -87,6 +87,21 @@ impl Out {
         io::stderr().is_terminal()
     }
 
+    /// Refuses a terminal on which `command` cannot draw. `instead` names commands that need none.
+    pub(crate) fn require_terminal(command: &str, instead: &str) -> Result<(), Error> {
+        let verb = command.split(' ').next().unwrap_or_default();
+        let refuse = |why, hint| Err(Error::invalid(format!("{verb} needs a terminal{why}")).hint(hint));
+        if !io::stdin().is_terminal() || !Self::is_terminal() {
+            return refuse(String::new(), format!("without a terminal: {instead}"));
+        }
+        let why = match std::env::var("TERM").ok().as_deref() {
+            None | Some("") => "TERM is not set",
+            Some("dumb") => "TERM is dumb",
+            Some(_) => return Ok(()),
+        };
+        refuse(format!(" that can draw: {why}"), format!("TERM=xterm-256color swarm {command}"))
+    }
+
     /// Describes this process's stdout and stderr, by `NO_COLOR`, `TERM` and `COLUMNS`.
     pub fn from_env() -> Self {
         let able = std::env::var_os("TERM").is_none_or(|t| t != "dumb");
@@ -102,11 +117,6 @@ impl Out {
             can_rewrite: able && io::stderr().is_terminal(),
             width,
         }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn plain() -> Self {
-        Self { color_out: false, color_err: false, can_rewrite: false, width: None }
     }
 
     /// Whether stdout shows color.
@@ -136,12 +146,7 @@ impl Out {
         if lines.is_empty() {
             return Ok(());
         }
-        let mut text = String::new();
-        for line in lines {
-            text.push_str(line.as_ref());
-            text.push('\n');
-        }
-        self.raw(&text)
+        self.raw(&lines.iter().flat_map(|line| [line.as_ref(), "\n"]).collect::<String>())
     }
 
     /// Returns when the reader of stdout has gone away. A command that prints rarely would otherwise outlive its reader
@@ -329,6 +334,12 @@ fn row_line(row: &[String], widths: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Out {
+        pub(crate) fn plain() -> Self {
+            Self { color_out: false, color_err: false, can_rewrite: false, width: None }
+        }
+    }
 
     fn rows(cells: &[&[&str]]) -> Vec<Vec<String>> {
         cells.iter().map(|r| r.iter().map(|c| (*c).to_owned()).collect()).collect()

@@ -53,7 +53,7 @@ const LOAD_TICK_INTERVAL: Duration = Duration::from_millis(150);
 /// Runs the interface until the person quits, and returns the exit status. Fails if a terminal or, at the start, a
 /// daemon is missing.
 pub fn run(config: Option<PathBuf>, out: Out) -> CommandResult {
-    terminal::check()?;
+    Out::require_terminal("ui", "swarm ls, swarm why, or swarm events")?;
     Ok(block_on(run_loop(config, out))??)
 }
 

@@ -3,7 +3,7 @@
 //! The terminal gets its modes back when [`UiTerminal`] is dropped, also by a panic. Deliberately absent: the content
 //! of the frames ([`super::view`]).
 
-use std::io::{BufWriter, IsTerminal, Stdout, Write, stdin, stdout};
+use std::io::{BufWriter, Stdout, Write, stdin, stdout};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
@@ -36,21 +36,6 @@ pub(super) struct UiTerminal {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
     input: AsyncFd<OwnedFd>,
     reader: KeyReader,
-}
-
-/// Refuses a terminal on which nothing can be drawn.
-pub(super) fn check() -> Result<()> {
-    if !stdin().is_terminal() || !stdout().is_terminal() {
-        let hint = "without a terminal: swarm ls, swarm why, or swarm events";
-        return Err(Error::invalid("ui needs a terminal").hint(hint));
-    }
-    let why = match std::env::var("TERM").ok().as_deref() {
-        None | Some("") => "TERM is not set",
-        Some("dumb") => "TERM is dumb",
-        Some(_) => return Ok(()),
-    };
-    Err(Error::invalid(format!("ui needs a terminal that can draw: {why}"))
-        .hint("TERM=xterm-256color swarm ui"))
 }
 
 impl UiTerminal {

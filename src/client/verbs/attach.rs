@@ -5,7 +5,6 @@
 //! worker is printed. This is one of the few files that start a process; [`crate::tmux`] builds its arguments.
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Output, Stdio};
 use std::time::Duration;
@@ -23,7 +22,7 @@ use crate::client::connect::{QUICK_TIMEOUT, connect_existing};
 use crate::client::context::ClientContext;
 use crate::client::worker::{is_loop, iteration, situation};
 use crate::error::{Error, ErrorCode, Result};
-use crate::out::CommandResult;
+use crate::out::{CommandResult, Out};
 use crate::protocol::{AttachView, Call, Named, WorkerView};
 use crate::runtime::CaughtSignals;
 use crate::tmux::{AttachPlan, Socket, Tmux, TmuxOptions};
@@ -92,7 +91,8 @@ pub(super) async fn run(ctx: &ClientContext, args: &Attach) -> CommandResult {
         Err(error) => return Err(error.into()),
     };
     drop(client);
-    terminal(name, std::env::var("TERM").ok().as_deref())?;
+    let instead = format!("swarm peek {name}, or swarm logs {name} --follow");
+    Out::require_terminal(&format!("attach {name}"), &instead)?;
     // They are caught so that the window's size is restored before this command ends.
     let mut signals =
         CaughtSignals::new(&[Signal::SIGHUP, Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT])?;
@@ -141,21 +141,6 @@ fn named(name: &str) -> Named {
 fn tmux(ctx: &ClientContext, view: &AttachView) -> Result<Tmux> {
     let (socket, session) = (Socket::Path(view.socket.clone()), view.session.clone());
     Ok(Tmux::new(TmuxOptions { socket, session, ..TmuxOptions::own(&*ctx.place()?) }))
-}
-
-/// Refuses a terminal on which tmux cannot draw.
-fn terminal(name: &str, term: Option<&str>) -> Result<()> {
-    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        let hint = format!("without a terminal: swarm peek {name}, or swarm logs {name} --follow");
-        return Err(Error::invalid("attach needs a terminal").hint(hint));
-    }
-    let why = match term {
-        None | Some("") => "TERM is not set",
-        Some("dumb") => "TERM is dumb",
-        Some(_) => return Ok(()),
-    };
-    let hint = format!("TERM=xterm-256color swarm attach {name}");
-    Err(Error::invalid(format!("attach needs a terminal that can draw: {why}")).hint(hint))
 }
 
 async fn look(
