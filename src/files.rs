@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::sys::statfs::statfs;
+use sha2::{Digest, Sha256};
 
 /// The suffix of a file that is being written: `.NAME.PID-N.tmp`.
 const TEMPORARY_SUFFIX: &str = ".tmp";
@@ -81,6 +82,11 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
 /// Formats bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The SHA-256 of bytes as hexadecimal digits.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
 }
 
 /// Makes a finished rename or removal in `dir` durable.

@@ -8,7 +8,6 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use chrono::Local;
-use sha2::{Digest, Sha256};
 pub(crate) use swarm_state::tasks::gate::{PRD_FILE, PROMPT_FILE, TASKS_FILE};
 use swarm_state::tasks::marker::{MARKER_FILE, RalphMarker};
 use swarm_state::template::tasks::{PRD, PROGRESS, TASKS_PROMPT, fill, tasks_file};
@@ -175,11 +174,6 @@ pub(crate) fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
         file.write_all(bytes)?;
         file.sync_all()
     })
-}
-
-/// The hash of a file, as `.ralph-active` has it.
-pub(crate) fn text_hash(bytes: &[u8]) -> String {
-    format!("{:x}", Sha256::digest(bytes))
 }
 
 /// The current day, `2026-01-15`.

@@ -15,12 +15,11 @@ use fs2::FileExt;
 use nix::unistd::{AccessFlags, access};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::layout;
 use super::merge::{self, ShapeError};
 use crate::error::{Error, ErrorCode, Result, failed};
-use crate::files;
+use crate::files::{self, sha256};
 use crate::paths::{Paths, private_dir};
 
 /// The maximum size of a settings file. Real ones have a few KB.
@@ -93,7 +92,7 @@ pub fn change(
     if let Some(before) = &before {
         writable(&file, before.mode)?;
     }
-    let place = dir.join(format!("{}.json", &hash(file.as_os_str().as_encoded_bytes())[..32]));
+    let place = dir.join(format!("{}.json", &sha256(file.as_os_str().as_encoded_bytes())[..32]));
     let mut kept = kept(&place, &file, before.as_ref());
     if merge::has_ours(&after) {
         kept.made_dir |= make_dir(&file)?;
@@ -110,7 +109,7 @@ fn kept(place: &Path, file: &Path, before: Option<&FileContent>) -> Backup {
     let fresh = !before.is_some_and(|before| merge::has_ours(&before.value));
     match known {
         Some(mut kept) if !fresh => {
-            if before.is_none_or(|before| hash(before.text.as_bytes()) != kept.written) {
+            if before.is_none_or(|before| sha256(before.text.as_bytes()) != kept.written) {
                 kept.original = None;
             }
             kept
@@ -135,10 +134,11 @@ fn write_ours(
 ) -> Result<FileChange> {
     let text = rendered(file, before, after)?;
     // The user has changed the file since, so its content must not be removed by its hash later.
-    if kept.original.is_none() && before.is_some_and(|before| hash(before.text.as_bytes()) != kept.written) {
+    if kept.original.is_none() && before.is_some_and(|before| sha256(before.text.as_bytes()) != kept.written)
+    {
         kept.written = String::new();
     } else {
-        kept.written = hash(text.as_bytes());
+        kept.written = sha256(text.as_bytes());
     }
     let json = serde_json::to_vec_pretty(&kept).map_err(|e| Error::system("cannot keep the original", e))?;
     files::write_atomic(place, &json).map_err(|e| failed("write", place, e))?;
@@ -148,7 +148,7 @@ fn write_ours(
 
 /// Removes swarm's last entries: removes a file that swarm created, else restores the original where possible.
 fn restore(kept: &Backup, file: &Path, before: Option<&FileContent>, after: &Value) -> Result<FileChange> {
-    let untouched = before.is_some_and(|before| hash(before.text.as_bytes()) == kept.written);
+    let untouched = before.is_some_and(|before| sha256(before.text.as_bytes()) == kept.written);
     let empty = after.as_object().is_some_and(serde_json::Map::is_empty);
     if kept.created && (untouched || empty) {
         fs::remove_file(file).map_err(|e| failed("remove", file, e))?;
@@ -268,10 +268,6 @@ pub(super) fn lock(dir: &Path, name: &str) -> Result<File> {
     let file = file.map_err(|e| failed("open", &path, e))?;
     file.lock_exclusive().map_err(|e| failed("lock", &path, e))?;
     Ok(file)
-}
-
-pub(super) fn hash(bytes: &[u8]) -> String {
-    files::hex(&Sha256::digest(bytes))
 }
 
 pub(super) fn not_ours_to_change(file: &Path, what: &str) -> Error {

@@ -15,12 +15,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::file::{self, FileChange, hash};
+use super::file::{self, FileChange};
 use super::install::{self, HookFile, agents_dir, needed};
 use super::layout::{self, Layout};
 use super::merge::{self, ShapeError};
 use crate::cli::{HookAgent, HookScope, PluginAgent};
 use crate::error::{Error, ErrorCode, Result, failed};
+use crate::files::sha256;
 use crate::paths::{self, Paths, private_dir};
 use crate::store;
 
@@ -147,7 +148,7 @@ pub fn install(
         merge::with_plugins(&value, text(market)?).map_err(refuse)?;
     }
     let entry = record.entry(plan.key.clone()).or_default();
-    entry.files.extend(plan.items.iter().map(|item| (item.path.clone(), hash(item.text.as_bytes()))));
+    entry.files.extend(plan.items.iter().map(|item| (item.path.clone(), sha256(item.text.as_bytes()))));
     for dir in missing.iter().filter_map(|item| item.path.parent()).flat_map(absent) {
         if !entry.dirs.contains(&dir) {
             entry.dirs.push(dir);
@@ -192,7 +193,7 @@ pub fn uninstall(
             continue;
         }
         match fs::read(path) {
-            Ok(bytes) if hash(&bytes) == *known => {
+            Ok(bytes) if sha256(&bytes) == *known => {
                 fs::remove_file(path).map_err(|e| failed("remove", path, e))?;
                 done.removed.push(path.clone());
             }
@@ -302,7 +303,7 @@ enum Stands {
 fn state(item: &Item, known: Option<&str>) -> Result<Stands> {
     match fs::read(&item.path) {
         Ok(bytes) if bytes == item.text.as_bytes() => Ok(Stands::AsItShould),
-        Ok(bytes) if known == Some(&hash(&bytes)) => Ok(Stands::Ours),
+        Ok(bytes) if known == Some(&sha256(&bytes)) => Ok(Stands::Ours),
         Ok(_) => Ok(Stands::Foreign),
         // A dangling symbolic link belongs to the user too.
         Err(error) if error.kind() == io::ErrorKind::NotFound && !item.path.is_symlink() => Ok(Stands::Ours),

@@ -11,10 +11,10 @@ use swarm_state::tasks::gate::TASKS_FILE;
 use swarm_state::tasks::marker::{MARKER_FILE, RalphMarker};
 use swarm_state::tasks::stop_check::{StopCheck, StopFacts, stop_check};
 
-use crate::files::read_bounded;
+use crate::files::{read_bounded, sha256};
 use crate::git;
 use crate::runtime::block_on;
-use crate::task_files::{TASK_DIR, text_hash};
+use crate::task_files::TASK_DIR;
 
 /// How long the check may take. After that the stop is allowed.
 const STOP_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
@@ -53,7 +53,7 @@ pub(super) fn check(agent: &StoppingAgent<'_>) -> StopCheck {
     let tasks = tasks.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "is not UTF-8 text".to_owned()));
     let status = status(&project, until);
     let is_untouched = |(file, hash): &(&String, &String)| {
-        read_bounded(&project.join(file), MAX_STOP_FILE_BYTES).is_ok_and(|bytes| text_hash(&bytes) == **hash)
+        read_bounded(&project.join(file), MAX_STOP_FILE_BYTES).is_ok_and(|bytes| sha256(&bytes) == **hash)
     };
     let untouched = marker.start_hashes.iter().filter(is_untouched).map(|(file, _)| file.clone());
     let untouched: Vec<String> = untouched.collect();

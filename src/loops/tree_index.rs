@@ -8,7 +8,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use swarm_state::ledger::{Base, DiffStat};
 
 use super::run::{CONTRACT_FILE, LoopRun, read_signed, write_signed};
@@ -101,6 +100,6 @@ impl LoopRun {
 
     fn index_hash(&self) -> Option<String> {
         let bytes = crate::files::read_bounded(&self.index(), MAX_INDEX_BYTES).ok()?;
-        Some(crate::files::hex(&Sha256::digest(bytes)))
+        Some(crate::files::sha256(&bytes))
     }
 }

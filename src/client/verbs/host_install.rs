@@ -7,8 +7,6 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
-
 use crate::cli::HostInstall;
 use crate::client::context::ClientContext;
 use crate::client::fleet::named_place;
@@ -52,7 +50,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &HostInstall) -> CommandResul
         ctx.out.note("nothing was copied");
         return Ok(1);
     }
-    let hash = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let hash = crate::files::sha256(&bytes);
     // A person may choose another release.
     let release = if args.binary.is_none() { format!("swarm {RELEASE}") } else { String::new() };
     let words = ["sh", "-c", HOST_INSTALL_SCRIPT, "sh", &hash, &release].map(str::to_owned);

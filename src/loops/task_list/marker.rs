@@ -9,8 +9,8 @@ use swarm_state::tasks::marker::{MARKER_FILE, RalphMarker};
 
 use super::files::read_text;
 use crate::error::Result;
+use crate::files::sha256;
 use crate::loops::run::LoopRun;
-use crate::task_files::text_hash;
 
 pub(super) fn write(
     loop_run: &LoopRun,
@@ -21,7 +21,7 @@ pub(super) fn write(
 ) -> Result<()> {
     let hash = |file| {
         let text = read_text(&loop_run.text_file(gate, file))?;
-        Some((format!("{}/{file}", gate.dir), text_hash(text.as_bytes())))
+        Some((format!("{}/{file}", gate.dir), sha256(text.as_bytes())))
     };
     let marker = RalphMarker {
         timestamp: now(),
