@@ -100,7 +100,7 @@ impl Settings {
         local: Option<&Path>,
         explicit: Option<&Path>,
     ) -> Result<Self, Vec<FileError>> {
-        Self::load_over(agents::built_in(), user, local, explicit)
+        Self::load_over(swarm_state::profiles::table(), user, local, explicit)
     }
 
     fn load_over(

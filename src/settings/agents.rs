@@ -102,7 +102,7 @@ const PERSONAL_KEYS: [&str; 11] = [
 /// Refuses what the settings of a project may not change of an agent: what it may do, and which commands get the
 /// profile of a known agent.
 pub(super) fn check_project(agent: &SettingEntry<'_>) -> Result<(), Fault> {
-    let known = built_in();
+    let known = swarm_state::profiles::table();
     let is_known = known.iter().any(|profile| profile.name == agent.key);
     let has_command = |name: &String| known.iter().any(|profile| profile.commands.contains(name));
     agent.each(|entry| {
@@ -113,10 +113,6 @@ pub(super) fn check_project(agent: &SettingEntry<'_>) -> Result<(), Fault> {
             _ => Ok(()),
         }
     })
-}
-
-pub(super) fn built_in() -> Vec<Profile> {
-    swarm_state::profiles::table()
 }
 
 /// One key of an agent: the field that it sets, and the new value.

@@ -134,23 +134,15 @@ impl Tmux {
         Ok(listed.lines().any(|line| line.strip_prefix("0:") == Some(window)))
     }
 
-    /// Closes a window; its programs receive SIGHUP. A missing window is not an error.
-    pub async fn kill_window(&self, window: &str) -> Result<()> {
-        self.close_by(kill(window)).await
-    }
-
     /// Closes the window of a pane if it is still that pane: the same server and the same process. A new server
-    /// reuses ids, so an id alone may mean another window.
+    /// reuses ids, so an id alone may mean another window. Its programs receive SIGHUP. A missing window is not an
+    /// error.
     pub async fn close(&self, pane: &Pane) -> Result<()> {
         let same = format!("#{{&&:#{{==:#{{pid}},{}}},#{{==:#{{pane_pid}},{}}}}}", pane.server_pid, pane.pid);
         let kill = format!("kill-window -t {}", quoted(&pane.window));
         let guarded = ["if-shell", "-F", "-t", &pane.id, &same, &kill];
-        self.close_by(Words::from(guarded)).await
-    }
-
-    async fn close_by(&self, command: Words) -> Result<()> {
         let _changing = timeout(QUEUE_TIMEOUT, self.0.changing.lock()).await.map_err(|_| self.0.silent())?;
-        absent_is_fine("close a window", self.0.run(&[command]).await?)
+        absent_is_fine("close a window", self.0.run(&[Words::from(guarded)]).await?)
     }
 }
 

@@ -19,14 +19,10 @@ mod tests;
 pub use dialogs::{Marker, common_permission, common_startup};
 use profile::program;
 pub use profile::{HookStyle, Profile};
+pub use rows::table;
 pub use sandbox::SandboxProfile;
 
 use crate::words::base_name;
-
-/// All rows; the last is [`Profile::generic`].
-pub fn table() -> Vec<Profile> {
-    rows::table()
-}
 
 /// The row for a command, by its program's base name (after `env`, its options and assignments), or the generic row.
 pub fn find(table: &[Profile], cmd: &[String]) -> Profile {

@@ -19,11 +19,7 @@ mod tests;
 
 pub use expand::{CheckProgram, Expansion, expand};
 pub use parts::parts_of;
-
-/// All built-in rows.
-pub fn table() -> Vec<Runner> {
-    rows::table()
-}
+pub use rows::table;
 
 /// Files that Python loads when it starts, relative to a dependency folder. They count as configuration.
 pub const STARTUP_HOOKS: [&str; 3] = [

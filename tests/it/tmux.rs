@@ -274,8 +274,8 @@ async fn windows_are_made_at_once_marked_and_listed() {
     assert_eq!(world.tmux.list().await.unwrap().len(), 3);
     // The last window takes the session with it; the next one makes it anew.
     for pane in &panes {
-        world.tmux.kill_window(&pane.window).await.unwrap();
-        world.tmux.kill_window(&pane.window).await.unwrap();
+        world.tmux.close(pane).await.unwrap();
+        world.tmux.close(pane).await.unwrap();
     }
     assert_eq!(world.tmux.list().await.unwrap(), []);
     let pane = make("four").await.unwrap();
@@ -298,7 +298,7 @@ async fn last_window_can_be_closed_while_another_is_created() {
     let mut last = world.tmux.new_window(window("w", world.dir.path())).await.unwrap();
     for _ in 0..15 {
         let new = window("w", world.dir.path());
-        let (closed, made) = tokio::join!(world.tmux.kill_window(&last.window), world.tmux.new_window(new));
+        let (closed, made) = tokio::join!(world.tmux.close(&last), world.tmux.new_window(new));
         closed.unwrap();
         last = made.unwrap();
         assert!(world.row(&last.id).await.is_some());
@@ -311,12 +311,12 @@ async fn two_last_windows_that_close_at_once_do_not_crash_the_server() {
     for round in 0..40 {
         // The list is asked for by the control client, without which nothing crashes.
         assert!(world.tmux.list().await.unwrap().is_empty());
-        let mut windows = vec![];
+        let mut panes = vec![];
         for name in ["a", "b", "c"] {
             let new = window(&format!("{name}{round}"), world.dir.path());
-            windows.push(world.tmux.new_window(new).await.unwrap().window);
+            panes.push(world.tmux.new_window(new).await.unwrap());
         }
-        let [a, b, c] = [&windows[0], &windows[1], &windows[2]].map(|window| world.tmux.kill_window(window));
+        let [a, b, c] = [&panes[0], &panes[1], &panes[2]].map(|pane| world.tmux.close(pane));
         let (a, b, c) = tokio::join!(a, b, c);
         a.and(b).and(c).unwrap();
         assert_eq!(world.tmux.health().await, Health::Alive { pid: world.server }, "round {round}");
@@ -452,7 +452,7 @@ async fn commands_on_a_dead_pane_do_not_end_the_tmux_server() {
     world.run(&["resize-window", "-t", &pane.window, "-x", "100", "-y", "20"]);
     assert_eq!(world.capture(&pane.id).await.size, (100, 20));
     assert_eq!(world.tmux.health().await, Health::Alive { pid: world.server });
-    world.tmux.kill_window(&pane.window).await.unwrap();
+    world.tmux.close(&pane).await.unwrap();
     assert_eq!(world.tmux.paste(&pane.id, b"text").await.unwrap(), PasteOutcome::PaneDead);
     assert!(world.tmux.keys(&pane.id, &["Enter"]).await.is_err());
     assert_eq!(world.run(&["list-buffers"]), "");

@@ -8,7 +8,8 @@ use crate::model::PromptVia;
 use crate::outage::{OutageKind, Wording};
 use crate::words::words;
 
-pub(super) fn table() -> Vec<Profile> {
+/// All rows; the last is [`Profile::generic`].
+pub fn table() -> Vec<Profile> {
     vec![claude(), codex(), opencode(), gemini(), qwen(), aider(), Profile::generic()]
 }
 

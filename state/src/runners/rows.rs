@@ -7,7 +7,8 @@ use super::forms::{part, row, whole, wholes};
 use super::{Runner, RunnerConfig, SummaryFormat, canaries};
 use crate::words::words;
 
-pub(super) fn table() -> Vec<Runner> {
+/// All built-in rows.
+pub fn table() -> Vec<Runner> {
     let mut rows = vec![pytest(), unittest(), nextest(), cargo(), node()];
     rows.extend(python::rows());
     rows.extend(more::rows());

@@ -160,7 +160,7 @@ async fn closed_pane_ends_its_process_tree() {
     let child: i32 = std::fs::read_to_string(world.path("child")).unwrap().trim().parse().unwrap();
     let agent = until("the agent's number", async || started(&dir).ok_or(())).await;
     assert!(procs::ancestors(child).contains(&pane.pid));
-    world.tmux.kill_window(&pane.window).await.unwrap();
+    world.tmux.close(&pane).await.unwrap();
     let record = world.exit(&dir).await;
     assert_eq!((record.hup, record.code, record.signal), (true, Some(9), None));
     bounded("the wrapper's end", procs::wait_gone(pane.pid)).await;
