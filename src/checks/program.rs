@@ -43,7 +43,7 @@ pub(crate) fn look_up(program: &str, cwd: &Path, path: &str) -> Lookup {
     }
 }
 
-fn is_executable(file: &Path) -> bool {
+pub(crate) fn is_executable(file: &Path) -> bool {
     file.is_file() && access(file, AccessFlags::X_OK).is_ok()
 }
 

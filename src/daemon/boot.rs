@@ -363,7 +363,7 @@ fn evidence(slot: &Slot, row: Option<&PaneRow>, found: &ServerPanes) -> RunEvide
 /// The spec of a worker whose record is gone, from its pane.
 fn lost_spec(name: WorkerName, row: &PaneRow, tmux_socket: Option<String>) -> WorkerSpec {
     let agent = procs::first_child(row.pid);
-    let cwd = agent.and_then(|pid| std::fs::read_link(format!("/proc/{pid}/cwd")).ok());
+    let cwd = agent.and_then(procs::cwd);
     let cmd = agent.and_then(procs::name).unwrap_or_else(|| "unknown".to_owned());
     WorkerSpec {
         cmd: vec![cmd],

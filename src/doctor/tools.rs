@@ -1,7 +1,6 @@
 //! Checks tmux, its server, git, the sandbox, the resource caps, the Slurm to which this machine submits jobs, and the
 //! copy of swarm that the daemon starts in panes and passes to agents as their hook.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -196,7 +195,7 @@ pub(super) async fn slurm(paths: &Paths) -> Option<Check> {
 pub(super) fn helper(paths: &Paths) -> Option<Check> {
     let pid = DaemonLock::holder(paths)?;
     let placed = paths.helper();
-    let own = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let own = procs::program(i32::try_from(pid).ok()?)?;
     let text = own.to_string_lossy();
     // Linux marks the path of a program that was removed or replaced.
     let (installed, is_gone) = match text.strip_suffix(" (deleted)") {

@@ -184,12 +184,8 @@ impl SessionStore {
     /// Finds the state files of all sessions in a directory and its parents, nearest first.
     pub fn around(&self, dir: &Path) -> Vec<LocatedLoop> {
         let Ok(dir) = dir.canonicalize() else { return vec![] };
-        let mut found = vec![];
-        for dir in dir.ancestors() {
-            let names = entries(&dir.join(SESSION_STATE_DIR)).into_iter().filter(|path| is_state_file(path));
-            found.extend(names.filter_map(LocatedLoop::read));
-        }
-        found
+        let paths = dir.ancestors().flat_map(|dir| entries(&dir.join(SESSION_STATE_DIR)));
+        paths.filter(|path| is_state_file(path)).filter_map(LocatedLoop::read).collect()
     }
 
     /// Reads the branch of a project's last do-it loop.

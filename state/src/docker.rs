@@ -11,7 +11,7 @@ use crate::network::AllowedHost;
 use crate::profiles::Profile;
 use crate::rooms::RoomGates;
 use crate::sandbox::SandboxNet;
-use crate::words::words;
+use crate::words::{single_quoted, words};
 
 /// The home directory of the agent in each template.
 const AGENT_HOME: &str = "/home/agent";
@@ -114,7 +114,7 @@ pub fn exec_call(name: &str, dir: &str, env_file: Option<&str>) -> Vec<String> {
 pub fn link_call(name: &str, state_dir: &str, links: &[String]) -> Vec<String> {
     let places: Vec<String> = links.iter().map(|link| format!("{AGENT_HOME}/{link}")).collect();
     let places = places.join(" ");
-    let mut script = format!("set -e\nSTATE_DIR={}\nrm -rf {places}\n", shell_word(state_dir));
+    let mut script = format!("set -e\nSTATE_DIR={}\nrm -rf {places}\n", single_quoted(state_dir));
     for link in links {
         script.push_str(&format!("ln -s \"$STATE_DIR/{link}\" {AGENT_HOME}/{link}\n"));
     }
@@ -126,9 +126,9 @@ pub fn link_call(name: &str, state_dir: &str, links: &[String]) -> Vec<String> {
 pub fn identity_call(name: &str, (user, email): (&str, &str), mark: &str) -> Vec<String> {
     let script = format!(
         "set -e\ngit config --global user.email {}\ngit config --global user.name {}\nprintf '%s\\n' {} >{AGENT_HOME}/{MARK_FILE}\n",
-        shell_word(email),
-        shell_word(user),
-        shell_word(mark)
+        single_quoted(email),
+        single_quoted(user),
+        single_quoted(mark)
     );
     words(&["sandbox", "exec", name, "bash", "-c", &script])
 }
@@ -186,7 +186,7 @@ pub fn allow_command(name: &str, hosts: &[AllowedHost]) -> String {
 /// The options for the hosts. A shell would look for files that match a `*`.
 fn allow_options(hosts: &[AllowedHost]) -> String {
     let word = |host: &AllowedHost| match host.to_string() {
-        text if text.contains('*') => shell_word(&text),
+        text if text.contains('*') => single_quoted(&text),
         text => text,
     };
     hosts.iter().map(|host| format!(" --allow-host {}", word(host))).collect()
@@ -263,10 +263,6 @@ pub fn is_static_linux_program(elf: &[u8], machine: u16) -> bool {
         Some(is_static)
     };
     read().unwrap_or(false)
-}
-
-fn shell_word(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

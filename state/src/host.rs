@@ -8,6 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::model::WorkerName;
+use crate::words::single_quoted;
 
 /// The word for this machine, where a host is expected.
 pub const LOCAL: &str = "local";
@@ -117,7 +118,7 @@ pub fn ssh_options(control: &str) -> Vec<String> {
 pub fn remote_line(command: &str) -> String {
     let script = format!("PATH=\"$PATH:$HOME/.local/bin:$HOME/.cargo/bin\"; export PATH; exec {command}");
     // Single quotes have the same meaning in every shell that a login may have.
-    format!("exec sh -c '{}'", script.replace('\'', r"'\''"))
+    format!("exec sh -c {}", single_quoted(&script))
 }
 
 /// The commands that can run on a host.

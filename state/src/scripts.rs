@@ -316,13 +316,16 @@ fn is_option_or_number(word: &str) -> bool {
     is_number || word.starts_with('-')
 }
 
+/// The name and the value of `NAME=VALUE`.
+pub(crate) fn assignment(word: &str) -> Option<(&str, &str)> {
+    let (name, value) = word.split_once('=')?;
+    let is_valid = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !name.starts_with(|c: char| c.is_ascii_digit());
+    (is_valid && !name.is_empty()).then_some((name, value))
+}
+
 fn is_assignment(word: &str) -> bool {
-    let name = |text: &str| {
-        !text.is_empty()
-            && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-            && !text.starts_with(|c: char| c.is_ascii_digit())
-    };
-    word.split_once('=').is_some_and(|(key, _)| name(key))
+    assignment(word).is_some()
 }
 
 #[cfg(test)]

@@ -13,16 +13,10 @@ pub(super) fn run(out: Out, args: &PluginPlace) -> CommandResult {
     for line in file_lines("wrote", &done.written, done.dir.as_deref()) {
         out.line(&line)?;
     }
-    if let Some((file, change)) = &done.settings {
-        match change {
-            FileChange::None => {}
-            FileChange::Created | FileChange::Changed | FileChange::Restored | FileChange::Removed => {
-                out.line(&format!("enabled the plugins in {}", quoted_path(file)))?;
-            }
-        }
-    }
-    let idle = done.settings.as_ref().is_none_or(|(_, change)| *change == FileChange::None);
-    if done.written.is_empty() && idle {
+    let changed = done.settings.as_ref().filter(|(_, change)| *change != FileChange::None);
+    if let Some((file, _)) = changed {
+        out.line(&format!("enabled the plugins in {}", quoted_path(file)))?;
+    } else if done.written.is_empty() {
         out.line("already installed")?;
     }
     if let Some(dir) = &done.dir {

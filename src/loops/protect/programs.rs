@@ -6,15 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use nix::unistd::{AccessFlags, access};
 use swarm_state::ledger::{Base, PROGRAM_PREFIX};
 use swarm_state::runners::CheckProgram;
 
 use super::hashing::{Hashes, hash_program};
 use super::tree::within;
-use crate::checks::program::DEFAULT_PATH;
+use crate::checks::program::{DEFAULT_PATH, is_executable};
 use crate::loops::run::LoopRun;
 
 pub(crate) fn is_program(name: &str) -> bool {
@@ -81,10 +80,6 @@ fn local_dirs(loop_run: &LoopRun, program: &CheckProgram) -> Vec<PathBuf> {
     }
     let dir = loop_run.cwd.join(&program.dir);
     dir.ancestors().map(|dir| dir.join(&program.first)).filter(|dir| dir.is_dir()).collect()
-}
-
-fn is_executable(file: &Path) -> bool {
-    file.is_file() && access(file, AccessFlags::X_OK).is_ok()
 }
 
 fn resolve(loop_run: &LoopRun, program: &CheckProgram) -> Option<PathBuf> {

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 mod words;
 
 use super::place::{UNKNOWN, resolve};
+use crate::scripts::assignment;
 use crate::words::base_name;
 
 /// The maximum depth of nested commands.
@@ -332,11 +333,4 @@ impl<'a> ShellReader<'a> {
 
 fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
-}
-
-/// The name and the value of `NAME=VALUE`.
-pub(super) fn assignment(word: &str) -> Option<(&str, &str)> {
-    let (name, value) = word.split_once('=')?;
-    let is_valid = name.chars().all(is_name) && !name.starts_with(|c: char| c.is_ascii_digit());
-    (is_valid && !name.is_empty()).then_some((name, value))
 }

@@ -1,7 +1,8 @@
 //! Finds the command behind programs that start another one: `sudo`, `env`, `xargs`, `find -exec`, `sh -c TEXT`.
 
 use super::place::SOME;
-use super::shell::{ShellCommand, ShellReader, assignment};
+use super::shell::{ShellCommand, ShellReader};
+use crate::scripts::assignment;
 use crate::words::base_name;
 
 /// The programs that start the command in their arguments: the name, the options with a value in the next word, and the

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::stories::{ForeignStory, ImportFault, ImportedStories};
 use crate::tasks::list::{TaskList, key};
 use crate::tasks::selection::DependencyFault;
+use crate::words::unique;
 
 /// A list with the imported stories.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,12 +101,8 @@ fn is_blank(story: &Value) -> bool {
 /// The ids of the stories, in their order.
 fn assign_ids(list: &TaskList, stories: &[ForeignStory]) -> Result<Vec<String>, ImportFault> {
     let mut taken: BTreeSet<&str> = BTreeSet::new();
-    let mut twice: Vec<String> = vec![];
-    for id in stories.iter().filter_map(|story| story.id.as_deref()) {
-        if !taken.insert(id) && !twice.iter().any(|known| known == id) {
-            twice.push(id.to_owned());
-        }
-    }
+    let given = stories.iter().filter_map(|story| story.id.as_deref());
+    let twice = unique(given.filter(|id| !taken.insert(id)));
     if !twice.is_empty() {
         let text = format!("several of its stories have the id {}", twice.join(", "));
         return Err(ImportFault::new(text, "give each story an id of its own"));
