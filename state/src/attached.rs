@@ -90,7 +90,7 @@ impl ClientWatch {
     }
 
     /// Whether a client in which a person has typed shows this pane.
-    pub fn has_typist(&self, pane: &str) -> bool {
+    pub(crate) fn has_typist(&self, pane: &str) -> bool {
         self.typists.iter().filter_map(|key| self.clients.get(key)).any(|client| client.pane == pane)
     }
 

@@ -217,7 +217,7 @@ fn highest_threshold(percent: u8) -> Option<u8> {
 }
 
 /// The percentage at which swarm ends an iteration with this `--max-context`; `None` if a compaction comes first.
-pub fn end_at(max: u8) -> Option<u8> {
+pub(crate) fn end_at(max: u8) -> Option<u8> {
     max.checked_add(END_POINTS).filter(|end| *end <= 100)
 }
 

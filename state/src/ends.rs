@@ -183,7 +183,7 @@ impl StopReason {
     }
 
     /// True when a limit of the loop was reached, which a person can raise.
-    pub fn is_limit(&self) -> bool {
+    pub(crate) fn is_limit(&self) -> bool {
         self.raised(0, 0).is_some()
     }
 

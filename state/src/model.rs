@@ -199,7 +199,7 @@ crate::word_table!(pub PromptVia, as_str, [(Auto, "auto"), (Stdin, "stdin"), (Ar
 pub const QUESTION_TIMEOUT_SECONDS: u64 = 600;
 
 /// [`QUESTION_TIMEOUT_SECONDS`], for serde.
-pub fn default_question_timeout() -> u64 {
+pub(crate) fn default_question_timeout() -> u64 {
     QUESTION_TIMEOUT_SECONDS
 }
 

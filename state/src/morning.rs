@@ -31,7 +31,7 @@ impl Period {
     }
 
     /// The seconds of the time from `from` to `to` that are in the period.
-    pub fn seconds_of(&self, from: DateTime<FixedOffset>, to: DateTime<FixedOffset>) -> f64 {
+    pub(crate) fn seconds_of(&self, from: DateTime<FixedOffset>, to: DateTime<FixedOffset>) -> f64 {
         let from = self.since.map_or(from, |since| since.max(from));
         (to.min(self.until) - from).max(TimeDelta::zero()).num_milliseconds() as f64 / 1e3
     }

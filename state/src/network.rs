@@ -194,7 +194,7 @@ fn parse_host(text: &str) -> Option<RequestHost> {
 
 /// Whether an address belongs to the public internet: neither to this machine, nor to private, shared or special
 /// networks (IANA's special-purpose registries), nor to an IPv4 address inside an IPv6 one.
-pub fn is_public(address: IpAddr) -> bool {
+pub(crate) fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),

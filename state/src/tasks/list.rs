@@ -125,7 +125,7 @@ impl TaskList {
     }
 
     /// The commands that the agent runs in each iteration (`verifyCommands`).
-    pub fn verify_commands(&self) -> Vec<&str> {
+    pub(crate) fn verify_commands(&self) -> Vec<&str> {
         let list = self.value.get("verifyCommands").and_then(Value::as_array);
         list.into_iter().flatten().filter_map(Value::as_str).collect()
     }
@@ -153,7 +153,7 @@ impl TaskList {
     }
 
     /// Sets the review fields and the feedback of a story.
-    pub fn set_review(&mut self, id: &str, review: ReviewState, feedback: &str) {
+    pub(crate) fn set_review(&mut self, id: &str, review: ReviewState, feedback: &str) {
         self.edit(id, |story| {
             story.insert(key::PASSES.into(), review.passes.into());
             let status = review.review_status.map_or(Value::Null, |status| status.word().into());

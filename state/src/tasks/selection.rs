@@ -91,7 +91,7 @@ impl TaskList {
     }
 
     /// The ids of the stories that must be done before this one.
-    pub fn open_dependencies(&self, story: &Story, skip_review: bool) -> Vec<String> {
+    pub(crate) fn open_dependencies(&self, story: &Story, skip_review: bool) -> Vec<String> {
         let is_open = |id: &&String| !self.story(id).is_some_and(|needed| needed.is_done(skip_review));
         story.depends_on.iter().filter(is_open).cloned().collect()
     }
