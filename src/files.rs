@@ -114,9 +114,12 @@ pub(crate) fn entries(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The outcome of a removal or a rename: a missing file counts as success.
-pub(crate) fn ignore_missing(outcome: io::Result<()>) -> io::Result<()> {
-    outcome.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+/// The outcome of a call for a file or directory; `None` if it does not exist.
+pub(crate) fn if_exists<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        outcome => outcome.map(Some),
+    }
 }
 
 /// The file's name as text; empty when the path has none.

@@ -16,7 +16,7 @@ use swarm_state::sandbox::{
 use walkdir::WalkDir;
 
 use crate::error::{Error, ErrorCode, Result};
-use crate::files::ignore_missing;
+use crate::files::if_exists;
 use crate::paths::{Paths, home, resolve};
 
 pub mod bridge;
@@ -178,7 +178,7 @@ pub(crate) fn remove_private(paths: &Paths, worker: &str) {
     for entry in WalkDir::new(&dir).into_iter().flatten().filter(|entry| entry.file_type().is_dir()) {
         let _ = std::fs::set_permissions(entry.path(), std::fs::Permissions::from_mode(0o700));
     }
-    if let Err(error) = ignore_missing(std::fs::remove_dir_all(&dir)) {
+    if let Err(error) = if_exists(std::fs::remove_dir_all(&dir)) {
         tracing::warn!(worker, %error, "cannot delete the caches of its sandbox");
     }
 }

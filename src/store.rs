@@ -36,7 +36,7 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
-use crate::files::{create, entries, file_name, ignore_missing, is_temporary, sync_dir};
+use crate::files::{create, entries, file_name, if_exists, is_temporary, sync_dir};
 pub use crate::files::{read_bounded, write_atomic, write_unsynced};
 pub use events::MAX_EVENT_LOG_BYTES;
 pub use load::Mark;
@@ -172,11 +172,7 @@ impl Store {
 
 /// Reads a file; `None` if it does not exist.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match read_bounded(path, MAX_STATE_BYTES) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    if_exists(read_bounded(path, MAX_STATE_BYTES))
 }
 
 /// Renames a file that cannot be read to `FILE.corrupt-TIME` and returns its new path.

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::daemon::slot::Slot;
 use crate::daemon::watched_settings::WatchedSettings;
-use crate::files::ignore_missing;
+use crate::files::if_exists;
 use crate::paths::Paths;
 use crate::settings::QuotaSettings;
 use crate::store::{read_bounded, write_unsynced};
@@ -127,7 +127,7 @@ impl Quotas {
             [] => fs::remove_file(&file),
             _ => serde_json::to_vec(&saved).map_err(Into::into).and_then(|b| write_unsynced(&file, &b)),
         };
-        if let Err(error) = ignore_missing(outcome) {
+        if let Err(error) = if_exists(outcome) {
             tracing::warn!(%error, "the figures of usage limits cannot be written");
         }
     }

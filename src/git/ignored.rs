@@ -15,6 +15,7 @@ use swarm_state::ignored::{CACHE_MARKERS, IgnoredFiles, IgnoredKind, IgnoredPath
 use super::listing::{repositories, status_entries, walk};
 use super::run::{LONG_TIMEOUT, SHORT_TIMEOUT, filters_of, git, git_patient, git_patient_set};
 use crate::error::{Result, failed};
+use crate::files::if_exists;
 
 /// How many directory entries are counted in a worktree. Larger directories are reported as "at least".
 const MAX_COUNTED_FILES: u64 = 20_000;
@@ -170,11 +171,8 @@ pub(crate) async fn exclude_text(dir: &Path, pattern: &str) -> Result<Option<(Pa
         return Ok(None);
     }
     let path = said.path();
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(failed("read", &path, error)),
-    };
+    let text =
+        if_exists(fs::read_to_string(&path)).map_err(|e| failed("read", &path, e))?.unwrap_or_default();
     if text.lines().any(|line| line.trim() == pattern) {
         return Ok(None);
     }

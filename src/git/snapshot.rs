@@ -18,6 +18,7 @@ use super::repo::Repo;
 use super::run::{LONG_TIMEOUT, ask, filters_of, git, git_patient, git_with};
 use super::{SHORT_TIMEOUT, refuse_occupied};
 use crate::error::{Error, Result, failed};
+use crate::files::if_exists;
 
 const AUTHOR: &str = "swarm";
 const ADDRESS: &str = "swarm@localhost";
@@ -198,10 +199,8 @@ async fn add_all(top: &Path, own_index: &Path) -> Result<String> {
 /// Copies the index with its modification time: by it, git sees which files may have changed while it was written.
 fn copy_index(index: &Path, scratch: &Path) -> Result<()> {
     let trouble = |e| failed("write", scratch, e);
-    match fs::copy(index, scratch) {
-        Ok(_) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(trouble(error)),
+    if if_exists(fs::copy(index, scratch)).map_err(trouble)?.is_none() {
+        return Ok(());
     }
     let time = fs::metadata(index).and_then(|index| index.modified()).map_err(trouble)?;
     let copy = fs::OpenOptions::new().write(true).open(scratch).map_err(trouble)?;

@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::layout;
 use super::merge::{self, ShapeError};
 use crate::error::{Error, ErrorCode, Result, failed};
-use crate::files::{self, sha256};
+use crate::files::{self, if_exists, sha256};
 use crate::paths::{Paths, private_dir};
 
 /// The maximum size of a settings file. Real ones have a few KB.
@@ -187,11 +187,8 @@ fn target(file: &Path) -> Result<PathBuf> {
 }
 
 fn present(file: &Path) -> Result<Option<FileContent>> {
-    let metadata = match fs::metadata(file) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed("read", file, error)),
-    };
+    let found = if_exists(fs::metadata(file)).map_err(|e| failed("read", file, e))?;
+    let Some(metadata) = found else { return Ok(None) };
     if !metadata.is_file() || metadata.len() > MAX_HOOKS_FILE_BYTES {
         let text = format!("'{}' is not a settings file", file.display());
         return Err(Error::invalid(text).hint("move it away, or add the hooks yourself"));
@@ -217,11 +214,7 @@ fn writable(file: &Path, mode: u32) -> Result<()> {
 
 /// Writes `text`, unless the file has changed since `before` was read.
 fn replace(file: &Path, before: Option<&FileContent>, text: &str) -> Result<()> {
-    let now = match fs::read(file) {
-        Ok(bytes) => Some(bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(failed("read", file, error)),
-    };
+    let now = if_exists(fs::read(file)).map_err(|e| failed("read", file, e))?;
     if now.as_deref() != before.map(|before| before.text.as_bytes()) {
         let text = format!("another program has just changed '{}'", file.display());
         return Err(Error::new(ErrorCode::Conflict, text).hint("retry"));

@@ -21,7 +21,7 @@ use super::layout::{self, Layout};
 use super::merge::{self, ShapeError};
 use crate::cli::{HookAgent, HookScope, PluginAgent};
 use crate::error::{Error, ErrorCode, Result, failed};
-use crate::files::sha256;
+use crate::files::{if_exists, sha256};
 use crate::paths::{self, Paths, private_dir};
 use crate::store;
 
@@ -362,11 +362,8 @@ fn record_file(paths: &Paths) -> PathBuf {
 /// Reads the record. Without a readable record, only files with exactly swarm's content count as swarm's.
 fn read_record(paths: &Paths) -> Result<Record> {
     let path = record_file(paths);
-    match fs::read(&path) {
-        Ok(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Record::new()),
-        Err(error) => Err(failed("read", &path, error)),
-    }
+    let bytes = if_exists(fs::read(&path)).map_err(|e| failed("read", &path, e))?;
+    Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default())
 }
 
 fn write_record(paths: &Paths, record: &Record) -> Result<()> {

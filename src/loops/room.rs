@@ -16,7 +16,7 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::{hidden, protect};
 use crate::error::{Error, Result};
-use crate::files::ignore_missing;
+use crate::files::if_exists;
 use crate::{git, paths};
 
 /// The folder for rooms in a loop's folder.
@@ -220,7 +220,7 @@ pub(crate) fn sweep(root: &Path) {
 
 /// Removes a directory without following a link, also if a check made directories in it read-only.
 fn remove_tree(dir: &Path) -> io::Result<()> {
-    if ignore_missing(fs::remove_dir_all(dir)).is_ok() {
+    if if_exists(fs::remove_dir_all(dir)).is_ok() {
         return Ok(());
     }
     // The walk changes a directory before it reads it.

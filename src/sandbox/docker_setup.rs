@@ -15,7 +15,7 @@ use swarm_state::docker::{
 
 use super::docker::{CALL_TIMEOUT, DockerSandbox, LIST_TIMEOUT, SandboxRecord};
 use crate::error::{Error, ErrorCode, Result};
-use crate::files::write_unsynced;
+use crate::files::{if_exists, write_unsynced};
 use crate::paths::private_dir;
 
 /// How long the creation may take: it may download the template.
@@ -132,12 +132,10 @@ fn prepare_state(dir: &Path, links: &[String]) -> Result<()> {
             private_dir(&path)?;
             continue;
         }
-        let text = match fs::read(&path) {
-            Ok(text) if serde_json::from_slice::<serde_json::Value>(&text).is_ok() => continue,
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => vec![],
-            Err(error) => return Err(failed(error)),
-        };
+        let text = if_exists(fs::read(&path)).map_err(failed)?.unwrap_or_default();
+        if serde_json::from_slice::<serde_json::Value>(&text).is_ok() {
+            continue;
+        }
         if !text.trim_ascii().is_empty() {
             let stamp = chrono::Utc::now().format("%Y%m%dT%H%M%S%3f");
             fs::rename(&path, dir.join(format!("{link}.corrupt-{stamp}"))).map_err(failed)?;

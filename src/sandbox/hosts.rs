@@ -15,7 +15,7 @@ use swarm_state::sandbox::SandboxNet;
 
 use super::WorkerSandbox;
 use super::proxy::{Proxy, ProxyRules};
-use crate::files::{ignore_missing, read_bounded, write_unsynced};
+use crate::files::{if_exists, read_bounded, write_unsynced};
 use crate::hooks::report::report;
 use crate::protocol::{HookNews, HookParams};
 
@@ -127,7 +127,7 @@ impl Drop for CheckProxy {
 
 /// Creates the directory of a proxy's socket, without what an earlier proxy left.
 pub(crate) fn prepare(dir: &Path) -> io::Result<()> {
-    ignore_missing(std::fs::remove_dir_all(dir))?;
+    if_exists(std::fs::remove_dir_all(dir))?;
     std::fs::DirBuilder::new().mode(0o700).create(dir)
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use swarm_state::model::WorkerName;
 
 use super::rotate::rotated;
-use super::{Store, entries, failed, file_name, ignore_missing};
+use super::{Store, entries, failed, file_name, if_exists};
 use crate::error::Result;
 use crate::paths::private_dir;
 
@@ -130,7 +130,7 @@ impl Store {
         let path = self.paths.worker_log(name);
         let record = self.paths.record_file(name);
         for path in [rotated(&path), path, rotated(&record), record] {
-            ignore_missing(fs::remove_file(&path)).map_err(|e| failed("remove", &path, e))?;
+            if_exists(fs::remove_file(&path)).map_err(|e| failed("remove", &path, e))?;
         }
         Ok(())
     }
@@ -175,12 +175,8 @@ pub(super) fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// The last `lines` lines of a file, read from at most `max_bytes` of it.
 fn tail(path: &Path, lines: usize, max_bytes: u64) -> io::Result<LogTail> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(LogTail { total: Some(0), ..LogTail::default() });
-        }
-        Err(error) => return Err(error),
+    let Some(mut file) = if_exists(File::open(path))? else {
+        return Ok(LogTail { total: Some(0), ..LogTail::default() });
     };
     let len = file.metadata()?.len();
     // Callers usually want few lines, so this reads a little and widens the range until it holds enough of them.
@@ -221,11 +217,7 @@ fn last_lines(mut bytes: &[u8], lines: usize, cut: bool) -> LogTail {
 }
 
 fn count_lines(path: &Path) -> io::Result<u64> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(error),
-    };
+    let Some(mut file) = if_exists(File::open(path))? else { return Ok(0) };
     let (mut buffer, mut lines, mut last) = (vec![0; 64 << 10], 0, b'\n');
     loop {
         let read = file.read(&mut buffer)?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use swarm_state::model::{Run, WorkerName, Worktree};
 
-use super::{Store, entries, failed, file_name, ignore_missing, read, write_atomic};
+use super::{Store, entries, failed, file_name, if_exists, read, write_atomic};
 use crate::error::Result;
 use crate::paths::private_dir;
 
@@ -55,7 +55,7 @@ impl Store {
     pub fn remove_run_dir(&self, name: &WorkerName, run: Run) -> Result<()> {
         self.check_owner()?;
         let dir = self.paths.run_dir(name, run);
-        ignore_missing(fs::remove_dir_all(&dir)).map_err(|e| failed("remove", &dir, e))
+        if_exists(fs::remove_dir_all(&dir)).map(drop).map_err(|e| failed("remove", &dir, e))
     }
 
     /// Removes the directories of all runs of a worker.

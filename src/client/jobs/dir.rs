@@ -17,7 +17,7 @@ use swarm_state::model::{Status, WorkerName};
 use swarm_state::slurm::{JobState, job_script, shown};
 
 use crate::error::{Error, ErrorCode, Result, failed};
-use crate::files::{entries, file_name, ignore_missing, read_bounded, write_unsynced};
+use crate::files::{entries, file_name, if_exists, read_bounded, write_unsynced};
 use crate::paths::{Paths, own_program, private_dir};
 use crate::protocol::{ResumeParams, SpawnParams, TmuxView, WorkerView};
 use crate::shell::quote_path;
@@ -177,7 +177,7 @@ impl JobDir {
     }
 
     pub(super) fn delete(&self) -> Result<()> {
-        ignore_missing(fs::remove_dir_all(self.root())).map_err(|e| failed("delete", self.root(), e))
+        if_exists(fs::remove_dir_all(self.root())).map(drop).map_err(|e| failed("delete", self.root(), e))
     }
 
     pub(super) fn last_output(&self) -> Option<String> {

@@ -16,6 +16,7 @@ use crate::cli::RalphInit;
 use crate::client::context::ClientContext;
 use crate::client::task_list_file::{ListChange, refuse_used_list};
 use crate::error::{Error, Result, failed};
+use crate::files::if_exists;
 use crate::out::{CommandResult, Failure};
 use crate::shell::quote_path;
 use crate::task_files::{PRD_FILE, PROGRESS_FILE, PROMPT_FILE, TASK_DIR, TASKS_FILE, TaskDir};
@@ -138,11 +139,8 @@ fn exists<'a>(place: &TaskDir, file: &'a str, force: bool) -> Result<Option<&'a 
 
 /// The text to add to `.gitignore`, so that git ignores [`MARKER_FILE`]; `None` if it has that line.
 fn ignored(file: &Path) -> Result<Option<String>> {
-    let text = match fs::read(file) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(failed("read", file, error)),
-    };
+    let bytes = if_exists(fs::read(file)).map_err(|e| failed("read", file, e))?.unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
     let is_rule = |line: &str| line.trim() == MARKER_FILE || line.trim() == format!("/{MARKER_FILE}");
     let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     Ok((!text.lines().any(is_rule)).then(|| format!("{gap}{MARKER_FILE}\n")))

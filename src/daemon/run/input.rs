@@ -12,7 +12,7 @@ use swarm_state::spec::WorkerSpec;
 
 use crate::daemon::messages::SharedReader;
 use crate::error::{Error, Result};
-use crate::files::ignore_missing;
+use crate::files::if_exists;
 use crate::store::{write_atomic, write_unsynced};
 
 /// The prompt; also the standard input of an agent that reads its prompt there.
@@ -75,7 +75,8 @@ pub(crate) fn keep_screen_before(dir: &Path, screen: &str, reader: &SharedReader
 
 /// Records that a dialog replaced the input box: the paste was lost, or is in the box and not submitted.
 pub(crate) fn note_interrupted(dir: &Path) -> Result<()> {
-    ignore_missing(std::fs::rename(dir.join(PASTED_MARK), dir.join(INTERRUPTED_MARK)))
+    if_exists(std::fs::rename(dir.join(PASTED_MARK), dir.join(INTERRUPTED_MARK)))
+        .map(drop)
         .map_err(|e| Error::system("cannot mark the prompt as not sent", e))
 }
 
