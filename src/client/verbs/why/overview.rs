@@ -50,11 +50,8 @@ pub(super) async fn facts(
     let calls = workers.iter().filter_map(|worker| Some((worker.name.clone(), report_call(worker)?)));
     let mut all: HashMap<String, Facts> = HashMap::new();
     for (name, report) in call_each::<Report>(ctx, calls, SLOW_TIMEOUT).await? {
-        let report = match report {
-            Ok(report) => complete(ctx, report).await,
-            Err(error) => Err(error),
-        };
-        let facts = match report {
+        let report = async { complete(ctx, report?).await };
+        let facts = match report.await {
             Ok(report) => Facts { report: Some(report), ..Facts::default() },
             Err(error) => Facts { error: Some(error), ..Facts::default() },
         };
