@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -14,7 +14,7 @@ use fs2::FileExt;
 use swarm_state::owner::{BatchJob, DirectoryOwner, Kinship, LockFacts, MachineId, Ownership, decide};
 
 use crate::error::{Error, ErrorCode, Result, failed};
-use crate::files::sync_dir;
+use crate::files::{create, sync_dir};
 use crate::paths::Paths;
 
 /// The largest lock file that is read.
@@ -117,8 +117,7 @@ fn write_anew(paths: &Paths) -> std::io::Result<()> {
         [host.as_str(), boot.as_deref().unwrap_or_default(), pids.as_deref().unwrap_or_default()].concat();
     let own: String = all.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
     let temporary = paths.root().join(format!("daemon.lock.{own}.{}", std::process::id()));
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    let mut file = create(&temporary)?;
     let written = file.write_all(this_process().format().as_bytes()).and_then(|()| file.sync_all());
     let replaced = written.and_then(|()| std::fs::rename(&temporary, paths.lock()));
     if replaced.is_err() {

@@ -3,8 +3,7 @@
 //! All of them share one connection for each host, which ssh itself opens and keeps. ssh removes the socket of one that
 //! has ended; after [`drop_shared`], commands no longer use one that does not answer.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,6 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{Place, RemoteHost};
 use crate::error::{Error, Result};
+use crate::files::create;
 use crate::paths::own_program;
 
 /// How long an ssh that has closed its output may take to exit.
@@ -162,7 +162,7 @@ const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) async fn turn_to_connect(place: &Place, host: &RemoteHost) -> Option<Flock<File>> {
     place.prepare_ssh().ok()?;
     let path = place.ssh_control().with_file_name(format!("{}.lock", host.name));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).ok()?;
+    let mut file = create(&path).ok()?;
     let deadline = Instant::now() + TURN_TIMEOUT;
     loop {
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {

@@ -15,7 +15,7 @@ use swarm_state::session::{
     After, Book, DO_IT_FILE, FileError, LogLine, SESSION_STATE_DIR, SessionFile, SessionId, SessionKind,
 };
 
-use crate::files::entries;
+use crate::files::{entries, open_or_create};
 use crate::paths::{Paths, private_dir};
 use crate::store::{lock_within, read_bounded, write_atomic, write_unsynced};
 
@@ -210,14 +210,7 @@ impl SessionStore {
     pub fn lock(&self, state_file: &Path, timeout: Duration) -> io::Result<Lock> {
         let dir = self.root.join(".locks");
         private_dir(&dir).map_err(io::Error::other)?;
-        let mut options = OpenOptions::new();
-        let file = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(dir.join(digest(state_file)))?;
+        let file = open_or_create(&dir.join(digest(state_file)))?;
         if lock_within(&file, timeout)? { Ok(Lock(file)) } else { Err(fs2::lock_contended_error()) }
     }
 }

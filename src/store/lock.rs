@@ -1,8 +1,7 @@
 //! The lock that allows only one daemon per directory.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,6 +12,7 @@ use swarm_state::owner::{DirectoryOwner, LockFacts, Ownership, decide};
 
 use super::failed;
 use crate::error::{Error, ErrorCode, Result};
+use crate::files::open_or_create;
 use crate::owner;
 use crate::paths::{Paths, private_dir};
 
@@ -42,9 +42,7 @@ impl DaemonLock {
     pub fn acquire(paths: &Paths, job_is_gone: bool) -> Result<Option<Self>> {
         private_dir(paths.root())?;
         let path = paths.lock();
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(&path).map_err(|e| failed("open", &path, e))?;
+        let file = open_or_create(&path).map_err(|e| failed("open", &path, e))?;
         let held = !lock_within(&file, LOCK_TIMEOUT).map_err(|e| failed("lock", &path, e))?;
         let former = owner::read(&file);
         let facts = LockFacts { job_is_gone, ..owner::facts(paths, held, former.as_ref()) };
