@@ -95,12 +95,9 @@ impl TaskDir {
         let failed = |why: &dyn std::fmt::Display| {
             Err(Error::system(format!("cannot read '{}'", self.shown(file)), why))
         };
-        match files::read_bounded(&path, MAX_TASK_DIR_FILE_BYTES) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == ErrorKind::NotFound && path.is_symlink() => {
-                failed(&"it is a link to a missing file")
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        match files::if_exists(files::read_bounded(&path, MAX_TASK_DIR_FILE_BYTES)) {
+            Ok(None) if path.is_symlink() => failed(&"it is a link to a missing file"),
+            Ok(bytes) => Ok(bytes),
             Err(error) => failed(&error),
         }
     }

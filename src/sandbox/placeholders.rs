@@ -14,7 +14,7 @@ use fs2::FileExt;
 use nix::libc::O_NOFOLLOW;
 
 use crate::error::{Error, ErrorCode, Result};
-use crate::files::write_new;
+use crate::files::{if_exists, write_new};
 
 /// The text of a temporary file: `commondir` has to name its own directory.
 const TEMPORARY_TEXT: &str = ".\n";
@@ -93,13 +93,12 @@ fn cannot_protect(path: &Path, error: &io::Error) -> Error {
 
 /// A symbolic link is refused: a mount would protect its target instead.
 fn create(path: &Path, text: Option<&str>) -> io::Result<()> {
-    match path.symlink_metadata() {
-        Ok(found) if found.is_symlink() => {
+    match if_exists(path.symlink_metadata())? {
+        Some(found) if found.is_symlink() => {
             return Err(io::Error::other("it is a symbolic link (replace the link by its target)"));
         }
-        Ok(_) => return Ok(()),
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+        Some(_) => return Ok(()),
+        None => {}
     }
     let created = match text {
         None => std::fs::create_dir(path),

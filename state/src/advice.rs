@@ -4,8 +4,8 @@
 //! only a report has, such as changed checks and a worktree to merge.
 
 use crate::cause::Cause;
-use crate::engine::RELEASE_DELAY;
 use crate::ends::StopReason;
+use crate::engine::RELEASE_DELAY;
 use crate::model::Status;
 use crate::notice::{HoldBy, PauseBy};
 

@@ -16,7 +16,7 @@ use super::super::run::LoopRun;
 use super::traces::{self, Kept};
 use crate::checks::{OnCheckStep, Step};
 use crate::error::{Error, Result, failed};
-use crate::files::{read_bounded, write_atomic};
+use crate::files::{if_exists, read_bounded, write_atomic};
 use crate::sandbox::tree_files::TreeFiles;
 
 const JOURNAL_FILE: &str = "canary.json";
@@ -124,13 +124,11 @@ impl Drop for Planted {
 impl Journal {
     /// Removes what it names. Safe to repeat.
     fn undo(&self) -> io::Result<()> {
-        match read_bounded(&self.file, MAX_CANARY_BYTES) {
-            Ok(bytes) if traces::contains(&bytes, &self.token) => self.tree.remove(&self.file)?,
-            Ok(_) => {}
-            // Created, but not written before the daemon died: only swarm chooses this name.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+        let bytes = if_exists(read_bounded(&self.file, MAX_CANARY_BYTES))?;
+        if bytes.is_some_and(|bytes| traces::contains(&bytes, &self.token)) {
+            self.tree.remove(&self.file)?;
         }
+        // Created, but not written before the daemon died: nobody else chose this name.
         if fs::metadata(&self.file).is_ok_and(|file| file.len() == 0) {
             self.tree.remove(&self.file)?;
         }

@@ -26,18 +26,12 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 /// A text as HTML, also in a quoted attribute. Control characters are removed.
 pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::new();
-    for c in printable(text).chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
+    printable(text)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
 }
 
 /// A whole page. `body` is HTML.

@@ -35,14 +35,8 @@ fn line(row: &MorningRow, period: &Period) -> String {
 
 /// A text without a meaning in Markdown and HTML, on one line.
 pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::new();
-    for c in printable(text).chars() {
-        if SPECIAL.contains(&c) {
-            escaped.push('\\');
-        }
-        escaped.push(c);
-    }
-    escaped
+    let escaped = |c| SPECIAL.contains(&c).then_some('\\').into_iter().chain([c]);
+    printable(text).chars().flat_map(escaped).collect()
 }
 
 /// A line of the text report as Markdown: words of an agent become no tags, images, links or mentions.
