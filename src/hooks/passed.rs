@@ -15,16 +15,13 @@ use swarm_state::quota::QuotaAccount;
 
 use super::command::{TIMEOUT_SECONDS, command};
 use super::merge::{set_timeout, with_hooks};
-use super::status_line::{self, COMMAND_VARIABLE};
+use super::status_line::{self, COMMAND_VARIABLE, MAX_CLAUDE_SETTINGS_BYTES};
 use crate::error::{Error, Result};
 use crate::store::{read_bounded, write_unsynced};
 
 /// How often in a row a Stop hook may keep Claude Code going: more than any limited loop needs, and a limit for a
 /// broken hook.
 const BLOCK_CAP: (&str, &str) = ("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "200");
-
-/// The maximum size of a settings file.
-pub(super) const MAX_CLAUDE_SETTINGS_BYTES: u64 = 4 << 20;
 
 /// The events of an interactive Claude Code. Only the needed ones: an older release that does not support an event runs
 /// no hook at all.

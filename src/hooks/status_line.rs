@@ -22,7 +22,6 @@ use swarm_state::hook::HookInput;
 use swarm_state::quota::claude_limits;
 
 use super::command::SHELL_NAME;
-use super::passed::MAX_CLAUDE_SETTINGS_BYTES;
 use super::report::{WorkerPlace, report_to_daemon};
 use crate::paths::Paths;
 use crate::protocol::HookNews;
@@ -33,6 +32,9 @@ const USER_COMMAND_TIMEOUT: Duration = Duration::from_millis(4500);
 
 /// How often to look whether Claude Code has gone away, or has ended this call.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The maximum size of a settings file.
+pub(super) const MAX_CLAUDE_SETTINGS_BYTES: u64 = 4 << 20;
 
 /// How much of the output is passed on.
 const MAX_STATUS_LINE_BYTES: u64 = 64 << 10;

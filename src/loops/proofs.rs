@@ -16,14 +16,11 @@ use super::hidden::hidden_fault;
 use super::protect;
 use super::room::Room;
 use super::room_checks::{NotRun, RoomTrial, stem};
-use super::run::{Finished, LoopRun, long_over};
+use super::run::{Finished, LoopRun, MAX_NAMED_FILES, long_over};
 use super::test_replay::TestReplay;
 use super::verdict::set;
 use crate::checks::OnCheckStep;
 use crate::checks::program::GateCommand;
-
-/// How many changed files a finding names.
-pub(super) const MAX_NAMED_FILES: usize = 5;
 
 impl LoopRun {
     /// Tests these gates, and adds their results to the verdict. When `hurry` is set, because the worker is being

@@ -30,6 +30,9 @@ const MAX_LOOP_FILE_BYTES: u64 = 64 << 20;
 /// How long the snapshot or the watched files may take if the worker is being killed or the loop's time is over.
 pub(super) const SNAPSHOT_GRACE: Duration = Duration::from_secs(10);
 
+/// How many changed files a finding names.
+pub(super) const MAX_NAMED_FILES: usize = 5;
+
 /// The fixed settings of one loop.
 #[derive(Clone, Debug)]
 pub(crate) struct LoopRun {

@@ -234,7 +234,7 @@ fn full_time(at: &DateTime<FixedOffset>) -> String {
     format!("{} {} {}", at.date_naive(), clock_time(at), at.offset())
 }
 
-/// Reads a value such as a cause from the wire; `None` for one that only a later swarm knows. Fails when it is not JSON.
+/// Reads a value from the wire; `None` for one that only a later swarm knows. Fails when it is not JSON.
 pub fn known<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).ok())
@@ -266,8 +266,8 @@ mod tests {
             retry_seconds: 300,
         };
         let paused = |by| Cause::Paused { by, detail: None };
-        let failed =
-            |failure| Cause::Stopped { reason: StopReason::AllFailed, failure, out_of_memory: false };
+        let why = Some("exit status 7".into());
+        let failed = Cause::Stopped { reason: StopReason::AllFailed, failure: why, out_of_memory: false };
         let backoff = |failure: Option<&str>| Cause::Backoff {
             retry_seconds: 4,
             failure: failure.map(str::to_owned),
@@ -276,10 +276,7 @@ mod tests {
         };
         vec![
             (Cause::stopped(StopReason::MaxIterations), "max iterations"),
-            (
-                failed(Some("exit status 7".into())),
-                "max iterations, and no iteration succeeded: exit status 7",
-            ),
+            (failed, "max iterations, and no iteration succeeded: exit status 7"),
             (Cause::Lost { host: None }, "the tmux server went away"),
             (Cause::Lost { host: Some("node1".into()) }, "the host node1 was replaced"),
             (paused(PauseBy::User), "paused"),

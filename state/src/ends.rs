@@ -90,6 +90,10 @@ impl ReasonRow {
         Self { end, slug, text: text.into(), is_success: false, follow, log, shows_failure: false }
     }
 
+    fn out_of_budget(used: &str) -> Self {
+        Self::failed(LoopEnd::BudgetExhausted, "budget_exhausted", format!("out of budget ({used})"))
+    }
+
     fn with_failure(self) -> Self {
         Self { shows_failure: true, ..self }
     }
@@ -120,16 +124,10 @@ impl StopReason {
             Self::OutOfTime(limit) => {
                 Row::failed(End::Timeout, "timeout", format!("out of time ({})", duration(*limit, " ")))
             }
-            Self::Cost { spent, limit } => Row::failed(
-                End::BudgetExhausted,
-                "budget_exhausted",
-                format!("out of budget ({} of {})", dollars(*spent), dollars(*limit)),
-            ),
-            Self::Tokens { spent, limit } => Row::failed(
-                End::BudgetExhausted,
-                "budget_exhausted",
-                format!("out of budget ({spent} of {limit} tokens)"),
-            ),
+            Self::Cost { spent, limit } => {
+                Row::out_of_budget(&format!("{} of {}", dollars(*spent), dollars(*limit)))
+            }
+            Self::Tokens { spent, limit } => Row::out_of_budget(&format!("{spent} of {limit} tokens")),
             Self::NoGate => Row::failed(End::Failed, "no_gate", NO_GATE),
             Self::Outage(message) => Row::failed(End::Failed, "outage", message.clone()),
             Self::Failures(failures) => Row {

@@ -15,8 +15,7 @@ use tokio::time::Instant;
 use super::files::{TaskRecord, read_text};
 use crate::checks::{CheckPlan, OnCheckStep, Step};
 use crate::error::Result;
-use crate::loops::proofs::MAX_NAMED_FILES;
-use crate::loops::run::{Finished, LoopRun};
+use crate::loops::run::{Finished, LoopRun, MAX_NAMED_FILES};
 
 impl LoopRun {
     /// Judges the agent's edits of the list, and sets [`Verdict::tasks`]. `promised`: the agent printed the tag.

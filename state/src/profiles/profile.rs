@@ -60,8 +60,8 @@ pub struct Profile {
     /// Wordings of its outages, tried before [`crate::outage::common`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outage: Vec<Wording>,
-    /// Arguments with which a one-shot command prints a record. Without them, the agent's messages and the output of its
-    /// tools look alike. Empty if none are needed.
+    /// Arguments with which a one-shot command prints a record. Without them, the agent's messages and the output of
+    /// its tools look alike. Empty if none are needed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub record_args: Vec<String>,
     /// Options by which the user decides what the agent may do unattended, in the order to suggest them. Empty if none
