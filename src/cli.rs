@@ -82,7 +82,7 @@ Workers (one agent in one tmux window each):
   peek         Print a worker's screen       logs           Print worker output
   send         Type text into a worker       answer         Answer an agent
   interrupt    Send Ctrl-C to a worker       eof            Send end-of-input
-  hold         Suspend swarm for a worker    release        End a hold
+  hold         Keep swarm off a worker    release        End a hold
   ui           Show all, full screen         events         Follow events
   attach       Open a worker's window        allow          Allow a network host
   wait         Wait for a state              quota          Show usage limits
@@ -219,7 +219,7 @@ pub enum Command {
     /// Answer a permission request or a question of an agent
     #[command(long_about = answer::ANSWER_LONG)]
     Answer(AnswerArgs),
-    /// Keep swarm from typing into workers or ending them
+    /// Keep swarm from typing into workers or ending runs
     #[command(long_about = hold::HOLD_LONG, after_help = hold::HOLD_AFTER)]
     Hold(HoldArgs),
     /// End the hold of workers
@@ -250,7 +250,7 @@ pub enum Command {
         agent continues. The last line shows the worker, its iteration and these keys. When an iteration of a loop ends, the next one appears as soon as it runs (until then, \
         Ctrl-C leaves). When the worker has finished, the command prints how it ended and exits with 0.\n\n\
         Typing holds the worker (see swarm-hold(1)) until 30 seconds after you detach: swarm types nothing, and starts \
-        and ends no iteration. With --read-only you only watch.\n\n\
+        and ends no run. With --read-only you only watch.\n\n\
         You can attach from inside another tmux. If that tmux also uses Ctrl-B as its prefix, press it \
         twice: Ctrl-B, Ctrl-B, D.")]
     Attach(Attach),
@@ -387,7 +387,7 @@ pub fn as_meant(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// Whether a command line requests output for programs, which excludes warnings.
+/// Whether a command line requests output for programs; swarm then prints no warnings.
 pub fn is_for_programs(args: impl Iterator<Item = OsString>) -> bool {
     let words = ["--json", "--format=json", "--format=names", "json", "names"];
     args.take_while(|arg| arg != "--").any(|arg| words.iter().any(|word| arg == *word))

@@ -35,9 +35,9 @@ Watched files:
 swarm watches the files that decide whether the work is done, so that an agent cannot weaken them:
   - programs that a check's command names by a path, and files that it gives to
     a shell, as in ./check.sh and sh check.sh, also behind make, just, npm, tox
-  - a file that it gives to python, node, perl or ruby, if its path shows that
-    it checks: it contains check, test, spec, verif, valid, lint or assert,
-    or the word ci, qa or e2e (python3 app.py may be the work itself)
+  - a file that it gives to python, node, perl or ruby, if its path
+    contains check, test, spec, verif, valid, lint or assert, or the word
+    ci, qa or e2e (python3 app.py may be the work itself)
   - of package.json and a makefile, the scripts and targets that a check runs
   - the configuration of known test runners (pytest, cargo test, jest, go test,
     make and others), also of a file that does not exist yet
@@ -54,7 +54,7 @@ swarm does not watch these files, unless git tracks them or --protect names them
   - files that git ignored before the loop
   - files that the checks write by themselves
 
-swarm-promises(7) names other files that swarm does not watch; name them with --protect.
+swarm-promises(7) lists other files that swarm does not watch; add them with --protect.
 
 Changed tests:
 If existing test files changed, and the check failed because of tests before the loop, swarm also runs it in a fresh \

@@ -16,10 +16,10 @@ nothing happened are counted in one line.
 
 The view covers the time since you last looked; the first one covers everything. A view counts as a look if it is \
 run from a terminal (also into a file), without --since and not as JSON. The daemon keeps this time for all clients. If \
-swarm prints the view as text on a terminal, swarm ui shows its finished workers as seen. `swarm status NAME` does \
-the same for one worker.
+swarm prints the view as text on a terminal, the finished workers in it count as seen in swarm ui. \
+`swarm status NAME` does the same for one worker.
 
-ITER is the last iteration and the maximum, such as 4/20. In `+2, 4/20`, two of the four iterations ended in the \
+ITER is the last iteration and the maximum, such as 4/20. In `+2, 4/20`, only two of the four iterations ended in the \
 period. TIME is the time of the agent and the checks in the period, or of a worker that is not a loop, the \
 time that it ran.
 

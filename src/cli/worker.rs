@@ -36,8 +36,8 @@ terminal queues it; the command then prints a warning and exits with 0.
 swarm does not send control characters and escape sequences, and warns about them. Line ends and tabs are sent; with \
 --keys, tabs are not.
 
-Put options before the text. The text begins with the first word after NAME that is not an option, or with --help. \
-Everything from there on is sent literally.";
+Put options before the text. After the first word that is not an option, everything is sent literally. \
+swarm send NAME --help sends --help.";
 
 pub(super) const KILL_LONG: &str = "\
 Stop workers and all their processes.

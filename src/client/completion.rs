@@ -1,4 +1,4 @@
-//! Completes a command line for a shell, which sets [`COMPLETION_VARIABLE`] and adds the typed words after `--`.
+//! Completes a command line for a shell, which runs swarm with [`COMPLETION_VARIABLE`] and the typed words after `--`.
 //!
 //! `main` calls [`run`]. `clap_complete` finds the argument under the cursor; this module has the values that clap
 //! lacks: names of workers, their iterations, settings of loops and agents. It asks a running daemon and never

@@ -1,6 +1,6 @@
 //! The context of every client command: the printer, the configuration file, the paths and the connection.
 //!
-//! When a daemon is killed between a request and its answer, the client does not know whether the request was carried
+//! When a daemon is killed between a request and its answer, the client cannot see whether the request was carried
 //! out. Idempotent requests are sent again to the next daemon; for the others the user has to check. A spawn is
 //! idempotent: its request has an id, by which the next daemon finds a worker that was already started. Deliberately
 //! absent: subscriptions, which reconnect by themselves ([`super::subscription`]).

@@ -73,7 +73,7 @@ pub(super) fn docker_warnings(profile: &Profile, set: &[String]) -> Result<Vec<S
     Ok(warnings)
 }
 
-/// Refuses options of a sandbox without a sandbox. `why` is the reason why `auto` found none.
+/// Refuses sandbox options without a sandbox. `why` is the reason why `auto` found none.
 fn refuse_lone_options(args: &SandboxArgs, why: Option<&str>) -> Result<()> {
     let is_limited = args.net.is_some_and(|net| net != SandboxNet::On) || !args.allow_host.is_empty();
     let option = match (is_limited, args.sandbox_rw.is_empty(), args.sandbox_ro.is_empty()) {

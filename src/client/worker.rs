@@ -5,6 +5,7 @@ use swarm_state::advice::Situation;
 use swarm_state::cause::Cause;
 use swarm_state::model::LoopStatus;
 use swarm_state::notice::duration;
+use swarm_state::profiles::YES_OR_NO;
 use swarm_state::screen::printable;
 
 use crate::protocol::{TaskListView, WorkerView};
@@ -26,7 +27,7 @@ pub(crate) fn is_loop(worker: &WorkerView) -> bool {
     worker.metadata().is_loop
 }
 
-/// Whether it is a loop that is paused. A loop that was paused while its agent works is running.
+/// Whether it is a paused loop. Until its agent ends, a loop counts as running.
 pub(super) fn is_paused(worker: &WorkerView) -> bool {
     is_loop(worker) && worker.metadata().status == Some(LoopStatus::Paused)
 }
@@ -52,9 +53,9 @@ pub(super) fn story(tasks: &TaskListView) -> Option<(String, String)> {
 /// the loop works on.
 pub(crate) fn brief_cause(worker: &WorkerView) -> String {
     match &worker.cause {
-        // The last row has the question itself, unless it lists the choices.
-        Some(Cause::NeedsPerson { text, answerable: false }) => {
-            let asked = worker.screen.last().filter(|line| line.contains('?'));
+        Some(Cause::NeedsPerson { text, .. }) if text == YES_OR_NO => {
+            let is_question = |line: &&String| line.contains('?');
+            let asked = worker.screen.iter().rfind(is_question).or(worker.screen.last());
             asked.map_or_else(|| text.clone(), |line| format!("asks: {}", line.trim()))
         }
         Some(Cause::Quota { window, used, until, .. }) => {

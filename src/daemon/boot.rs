@@ -1,7 +1,7 @@
 //! The start of a daemon: loads the records, lists the panes that exist, and compares the two.
 //!
-//! An agent that is still alive is adopted. An agent that ended meanwhile is judged. A run that was saved but never
-//! started is started. A pane that belongs to no worker's current run is ended.
+//! An agent that is still alive is adopted. The run of an agent that ended meanwhile is evaluated. A run that was saved
+//! but never started is started. A pane that belongs to no worker's current run is ended.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -69,7 +69,7 @@ impl Supervisor {
                 self.look_later(&socket, Look::First);
             }
         }
-        // From the pid, hooks and `ralph archive` know whether a loop is active.
+        // Hooks and `ralph archive` use the pid to see whether a loop is active.
         for slot in self.slots.values() {
             match slot.task_loop() {
                 Some(loop_run) if slot.spec.is_in_docker() => {
@@ -307,9 +307,9 @@ impl Supervisor {
     }
 }
 
-/// Whether a run without a listed pane can be judged. The last daemon may have asked tmux for the window just before it
-/// died, and starting now must not start the run twice: its launch is withdrawn, or the pane of the wrapper that took
-/// it is in the next list.
+/// Whether a run without a listed pane can be evaluated. The last daemon may have asked tmux for the window just before
+/// it died, and starting now must not start the run twice: its launch is withdrawn, or the pane of the wrapper that
+/// took it is in the next list.
 fn launch_is_settled(slot: &Slot, found: &ServerPanes, look: Look) -> bool {
     let run = slot.engine.run();
     let known = slot.pane.as_ref().is_some_and(|pane| pane.run == run);

@@ -164,9 +164,9 @@ impl Supervisor {
         }));
     }
 
-    /// Removes the folder of a run that was judged or did not start. The resulting state must be saved before, because
-    /// the next daemon would need the verdict or the noted worktree again; and the folder must be gone before another
-    /// worker of the same name uses it.
+    /// Removes the folder of a run that was evaluated or did not start. The resulting state must be saved before,
+    /// because the next daemon would need the verdict or the noted worktree again; and the folder must be gone before
+    /// another worker of the same name uses it.
     pub(crate) fn remove_run_dir(&self, name: &WorkerName, run: Run) {
         if self.slots.get(name).is_some_and(|s| !s.saving.is_unsaved()) {
             crash::point("leave");

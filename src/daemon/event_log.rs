@@ -109,7 +109,7 @@ pub(crate) struct EventLog {
     pending: String,
     /// Lines before those of `pending` were dropped.
     dropped: bool,
-    /// The empty file exists that marks unwritten lines for the next daemon.
+    /// Whether the empty file exists that marks unwritten lines for the next daemon.
     marked: bool,
     /// The header of the next new file.
     next: Header,

@@ -64,7 +64,7 @@ impl Supervisor {
         let is_attached = |slot: &Slot| {
             let pane = slot.pane.as_ref().filter(|_| slot.engine.has_pane());
             let server = listed.iter().find(|server| server.socket == slot.spec.tmux_socket);
-            // A server that does not answer shows nothing to a person.
+            // A server that does not answer counts as unwatched.
             let clients = server.and_then(|server| server.clients.as_ref());
             let shown = |pane: &Pane| {
                 clients.is_some_and(|clients| clients.iter().any(|client| client.window == pane.window))

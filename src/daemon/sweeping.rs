@@ -1,6 +1,6 @@
 //! Finds and ends orphaned panes: panes of a run that has ended, or of a deleted worker.
 //!
-//! A pane is closed when its run is judged. If that fails, or if tmux creates a window after swarm's timeout, a dead
+//! A pane is closed when its run is evaluated. If that fails, or if tmux creates a window after swarm's timeout, a dead
 //! window or an unsupervised agent remains. So the daemon looks for orphaned panes at its start, one second after a
 //! worker ended or a window could not be created or closed, and again until it finds none. It waits for a tmux that
 //! does not answer. Not here: panes that no worker of swarm's started, and the rule for what is orphaned

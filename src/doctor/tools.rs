@@ -67,7 +67,7 @@ pub(super) fn server(observed: &Observed, tmux: &Check) -> Check {
         }
         ServerSurvey::Empty { pid } => {
             let message =
-                format!("the tmux server (pid {pid}) received a request to exit and hangs; it has no panes");
+                format!("the tmux server (pid {pid}) hangs after a request to exit; it has no panes");
             Check::warn(
                 "tmux-server",
                 message,

@@ -19,7 +19,7 @@ pub(crate) struct Leftover {
 
 /// The version of the installed git (`2.47.3`). Fails when git is not installed or does not respond.
 pub(crate) async fn version() -> Result<String> {
-    let said = ask(Path::new("/"), "git does not print its version", &["--version"]).await?;
+    let said = ask(Path::new("/"), "cannot read git's version", &["--version"]).await?;
     Ok(said.text().trim_start_matches("git version ").to_owned())
 }
 

@@ -508,7 +508,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn interrupted_worktree_creation_is_finished() {
+async fn interrupted_worktree_creation_is_undone_and_can_be_repeated() {
     let fixture = Fixture::new();
     let worker = WorkerName::new("w").unwrap();
     let mut noted = None;

@@ -120,7 +120,7 @@ fn root(paths: &Paths) -> PathBuf {
     paths.sessions_dir().join(".context")
 }
 
-/// The alerts that a session was sent.
+/// The alerts sent to a session.
 struct SentAlerts {
     dir: PathBuf,
 }

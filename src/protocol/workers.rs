@@ -175,10 +175,10 @@ pub struct WorkerMetadata<'a> {
     pub iteration_started: Option<&'a str>,
     /// The loop's cost so far, in US dollars; `None` while no iteration reported a cost.
     pub cost_usd: Option<f64>,
-    /// The loop's status; `None` also for one that only a later swarm knows.
+    /// The loop's status; `None` also for one that only a later swarm has.
     #[serde(deserialize_with = "known")]
     pub status: Option<LoopStatus>,
-    /// The origin of the loop's last pause; `None` also for one that only a later swarm knows.
+    /// The origin of the loop's last pause; `None` also for one that only a later swarm has.
     #[serde(deserialize_with = "known")]
     pub paused_by: Option<PauseBy>,
     /// Failures in a row.

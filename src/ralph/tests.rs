@@ -147,7 +147,7 @@ fn iteration_that_exceeds_the_budget_is_the_last() {
 }
 
 #[test]
-fn cost_limit_stops_an_agent_that_reports_no_cost() {
+fn cost_limit_fails_iterations_of_an_agent_that_reports_no_cost() {
     let (_place, repo) = repo();
     let hands = Hands::default();
     let agent = |_: &AgentContext<'_>| |_: &str| AgentState::default();

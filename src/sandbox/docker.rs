@@ -251,7 +251,7 @@ mod tests {
     use super::stamp_of;
 
     #[test]
-    fn every_edit_changes_the_setup_stamp() {
+    fn every_edit_changes_the_stamp_of_the_project() {
         let dir = tempfile::tempdir().unwrap();
         let file = |name: &str| dir.path().join(name);
         fs::create_dir_all(file("sub")).unwrap();

@@ -194,7 +194,7 @@ fn was_kept(sessions: &SessionStore, session: &SessionId, state: &SessionLoop, b
     let last = sessions.log_lines(session).pop();
     let in_doubt = last.is_some_and(|line| {
         // The first line is that of the start.
-        let is_first = state.started_at == Some(line.time);
+        let is_first = state.started_at.is_none_or(|at| at == line.time);
         line.promise == PromiseFound::Unread && line.decision == Decision::Allow && !is_first
     });
     in_doubt || matches!(book.status, Some(SessionStatus::HostCap | SessionStatus::Paused))

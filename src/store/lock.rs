@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{io, thread};
 
 use fs2::FileExt;
@@ -120,7 +120,7 @@ impl DaemonLock {
 /// Locks exclusively; false if another process holds the lock for longer than `patience`.
 pub(crate) fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
     const LOCK_RETRY_DELAY: Duration = Duration::from_millis(10);
-    let start = Instant::now();
+    let mut waited = Duration::ZERO;
     loop {
         match file.try_lock_exclusive() {
             Ok(()) => return Ok(true),
@@ -128,10 +128,11 @@ pub(crate) fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-        if start.elapsed() >= patience {
+        if waited >= patience {
             return Ok(false);
         }
         thread::sleep(LOCK_RETRY_DELAY);
+        waited += LOCK_RETRY_DELAY;
     }
 }
 

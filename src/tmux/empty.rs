@@ -1,4 +1,4 @@
-//! Replaces a server that received a request to exit and hangs.
+//! Replaces a server that hangs after a request to exit.
 //!
 //! `kill-server` makes tmux close all panes and wait until each client is gone. If a control client's daemon was
 //! killed while output was queued for it (tmux 3.3a), that never happens: the server keeps its socket, accepts

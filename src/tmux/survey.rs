@@ -12,7 +12,7 @@ use super::types::PaneRow;
 pub enum ServerSurvey {
     /// Nothing listens at the socket.
     Gone,
-    /// A server without panes listens and does not respond: it received a request to exit and hangs.
+    /// A server without panes listens and does not respond: it hangs after a request to exit.
     Empty {
         /// The server's process.
         pid: i32,

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn held_worker_continues_after_its_release() {
+    fn next_step_of_a_held_worker_is_its_release() {
         let typed = "swarm goes on 30 s after you detach; at once: swarm release a";
         for (status, by, step) in
             [(Status::Running, HoldBy::Typing, typed), (Status::Waiting, HoldBy::Command, "swarm release a")]

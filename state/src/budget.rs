@@ -239,7 +239,7 @@ mod tests {
 
         /// A loop ends exactly when one of its limits is reached, and reports the first in order that is.
         #[test]
-        fn first_reached_limit_is_reported(
+        fn loop_ends_exactly_if_a_limit_is_reached_and_reports_the_first(
             budgets in budgets(),
             used in (0_u64..8, 0_u64..8, 0_u64..8, 0_u32..8, 0_u32..8),
         ) {
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn restarts_end_after_a_success_or_at_the_maximum() {
+    fn restart_decision_follows_the_policy_the_failures_and_the_maximum() {
         let after = |when, max_restarts, failures| after_run(RestartSpec { when, max_restarts }, failures);
         let again = |seconds| AfterRun::Again(Duration::from_secs(seconds));
         for (when, max, failures, expected) in [
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn reached_limits_are_reported_in_order() {
+    fn limits_have_a_fixed_order_of_precedence() {
         let budgets =
             Budgets { max_time: Some(60), max_cost: Some(3), max_tokens: Some(100), ..Budgets::default() };
         let spent = |time, cost, tokens| Spent { time: Duration::from_secs(time), cost, tokens };

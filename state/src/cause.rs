@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::engine::Why;
-use crate::model::{Status, is_default};
+use crate::model::{Exit, Status, is_default};
 use crate::notice::{HoldBy, PauseBy, StopReason, duration};
 use crate::outage;
 
@@ -144,6 +144,7 @@ impl Cause {
     /// Whether the worker ended because the memory of its last run or iteration reached the cap.
     pub fn is_out_of_memory(&self) -> bool {
         matches!(self, Self::Stopped { out_of_memory: true, .. })
+            || matches!(self, Self::Stopped { reason: StopReason::Exited(Exit::OutOfMemory(_)), .. })
     }
 
     /// The cause in a few words, for the column of a table beside the status, which it does not repeat.
@@ -234,7 +235,7 @@ fn full_time(at: &DateTime<FixedOffset>) -> String {
     format!("{} {} {}", at.date_naive(), clock_time(at), at.offset())
 }
 
-/// Reads a value from the wire; `None` for one that only a later swarm knows. Fails when it is not JSON.
+/// Reads a value from the wire; `None` for one that only a later swarm has. Fails when it is not JSON.
 pub fn known<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).ok())

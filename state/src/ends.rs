@@ -201,10 +201,8 @@ impl StopReason {
             Self::Tokens { spent, limit } => format!("max_tokens={}", above(*spent, *limit)),
             Self::OutOfTime(limit) => format!("max_time={}", duration(above(time, *limit), "")),
             Self::Complete | Self::Verified | Self::Promised | Self::StoriesApproved => return None,
-            Self::NoGate | Self::NoStory(_) | Self::Outage(_) => return None,
-            Self::Prompt(_) | Self::Killed | Self::Exited(_) | Self::SpawnFailed(_) | Self::GaveUp(_) => {
-                return None;
-            }
+            Self::NoGate | Self::NoStory(_) | Self::Outage(_) | Self::GaveUp(_) => return None,
+            Self::Prompt(_) | Self::Killed | Self::Exited(_) | Self::SpawnFailed(_) => return None,
         })
     }
 

@@ -1,7 +1,7 @@
 //! How many tests ran: read from a runner's output or from its report, and compared with the baseline.
 //!
 //! An agent that deletes or skips a failing test has made the check pass without doing the work. The daemon reads the
-//! counts after the checks; [`judge`] and [`judge_report`] evaluate them. Deliberately absent: files.
+//! counts after the checks; [`prove`] and [`prove_report`] compare them. Deliberately absent: files.
 
 use std::collections::BTreeSet;
 

@@ -16,7 +16,7 @@ mod sandbox;
 #[cfg(test)]
 mod tests;
 
-pub use dialogs::{Marker, common_permission, common_startup};
+pub use dialogs::{Marker, YES_OR_NO, common_permission, common_startup};
 use profile::program;
 pub use profile::{HookStyle, Profile};
 pub use rows::table;

@@ -157,7 +157,7 @@ fn attach_works_with_a_terminal_that_tmux_does_not_know() {
 }
 
 #[test]
-fn detach_prints_nothing_and_the_end_of_the_worker_is_reported() {
+fn only_a_client_that_stays_is_told_of_the_end_of_the_worker() {
     let world = World::new();
     let mut agent = world.agent("w");
     let _ = world.spawn_agent("w", &agent, &[]);

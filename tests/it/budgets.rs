@@ -250,7 +250,7 @@ fn iteration_without_a_reported_cost_or_tokens_is_a_warning() {
 }
 
 #[test]
-fn loop_without_a_reported_cost_is_paused_until_a_person_resumes_it() {
+fn loop_without_a_usable_cost_or_token_count_is_paused_until_resumed() {
     let priced = "[agents.generic]\ninput_price = 1\noutput_price = 1\n";
     let absurd = |cost: &str, tokens: &str| {
         format!(
@@ -273,7 +273,7 @@ fn loop_without_a_reported_cost_is_paused_until_a_person_resumes_it() {
         follower.says(
             "[ralph] a: paused (the agent did not report its usage, so its budget cannot be enforced)\n",
         );
-        follower.says("hint: to go on: swarm ralph resume a\n");
+        follower.says("; for one more iteration: swarm ralph resume a\n");
         let warning = format!("{limit} could not count iteration 1: the agent reported no ");
         let why = w.swarm(&["why", "a"]).ok().says(&warning).says("its budget cannot be enforced");
         assert!(

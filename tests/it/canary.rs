@@ -235,7 +235,7 @@ fn canary_is_removed_after_a_daemon_crash_at_any_point() {
 }
 
 #[test]
-fn running_canary_is_removed_after_a_kill_or_a_daemon_stop() {
+fn running_canary_is_removed_after_a_kill_a_daemon_stop_or_a_crash() {
     for end in ["kill", "stop", "crash"] {
         let d = scripts();
         let (go, inside) = (d.path("go"), d.path("in"));

@@ -71,7 +71,7 @@ fn checks_and_detached_processes_of_the_agent_cannot_approve() {
 }
 
 #[test]
-fn loop_with_a_deleted_baseline_fails_and_records_no_new_one() {
+fn loop_with_a_deleted_or_damaged_baseline_fails_and_takes_no_approval() {
     for spoil in ["rm -f", "truncate -s 3"] {
         let d = Desk::new();
         d.commit("check.sh", "exit 1\n");

@@ -281,7 +281,7 @@ fn clean_keeps_a_worktree_that_another_worker_uses() {
 }
 
 #[test]
-fn newer_commands_refuse_invalid_names() {
+fn clean_wait_eof_events_and_logs_refuse_invalid_names() {
     let world = World::new();
     let precious = world.path("precious");
     fs::create_dir(&precious).unwrap();

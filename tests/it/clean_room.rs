@@ -187,7 +187,7 @@ fn red_replay_reports_other_changes_and_unproven_cases() {
 }
 
 #[test]
-fn clean_check_works_with_worktrees_and_without_a_commit() {
+fn checkout_gates_work_with_ignored_files_worktrees_and_no_commit() {
     // The ignored script is watched, and so it is in the checkout.
     let d = Desk::new();
     d.commit(".gitignore", "check.sh\n");

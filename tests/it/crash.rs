@@ -471,7 +471,7 @@ fn worktree_creation_and_removal_survive_every_crash_point() {
 }
 
 #[test]
-fn worktree_of_a_failed_start_survives_every_crash_point() {
+fn removal_of_a_failed_starts_worktree_survives_every_crash_point() {
     met(&walk("discarded", &DISCARDED), &["worktree", "remove", "remove+", "discard_tree+"]);
 }
 

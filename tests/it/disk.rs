@@ -266,7 +266,7 @@ fn unsaved_pause_survives_a_crash_and_an_unsaved_resume_is_refused() {
 }
 
 #[test]
-fn loop_that_waits_for_disk_space_can_be_paused() {
+fn loop_paused_while_it_waits_for_disk_space_starts_nothing() {
     let Some((disk, world)) = small_world() else {
         eprintln!("skipped: mounting a small file system is not permitted here");
         return;

@@ -73,7 +73,7 @@ impl Shop {
 }
 
 #[test]
-fn step_1_missing_requirements_are_listed_with_their_fixes() {
+fn step_1_start_is_refused_with_missing_requirements_and_fixes() {
     let shop = Shop::new();
     let meta = fs::read_to_string(shop.dir.join(".do-it/specs/_meta.json")).unwrap();
     fs::remove_file(shop.dir.join(".do-it/specs/_meta.json")).unwrap();
@@ -163,7 +163,7 @@ fn step_2_iteration_limit_is_the_argument_else_the_projects_else_20() {
         shop.meta(&meta(project.clone()));
         let ran = shop.start(args).ok();
         assert!(shop.text().contains(&format!("\nmax_iterations: {wanted}\n")), "{project} {args:?}");
-        assert_eq!(ran.err.contains("no limit"), wanted == 0, "{}", ran.err);
+        assert_eq!(ran.err.contains("no iteration limit"), wanted == 0, "{}", ran.err);
     }
     let shop = Shop::new();
     for args in [&["101"][..], &["three"], &["3.5"]] {
@@ -291,7 +291,7 @@ fn complete_and_pause_promises_end_the_loop_and_the_first_counts() {
 }
 
 #[test]
-fn unreadable_input_allows_the_stop_and_keeps_the_state() {
+fn unreadable_transcript_or_state_allows_the_stop_and_a_resume() {
     let shop = Shop::new();
     shop.start(&[]).ok();
     let mut host = shop.host("s1");

@@ -105,7 +105,7 @@ fn held_out_tries_count_across_daemon_crashes() {
 }
 
 #[test]
-fn held_out_files_are_not_changed_and_other_gates_run_first() {
+fn changed_held_out_files_fail_the_check_and_other_gates_run_first() {
     let d = project();
     let vault = d.path("vault").display().to_string();
     // The code under test replaces the hidden test, and an agent that links a directory writes nowhere else.
@@ -127,7 +127,7 @@ fn held_out_files_are_not_changed_and_other_gates_run_first() {
 }
 
 #[test]
-fn broken_held_out_setup_pauses_the_loop_and_uses_no_try() {
+fn held_out_check_that_cannot_run_pauses_the_loop_and_uses_no_try() {
     let mut d = project();
     let vault = d.path("vault").display().to_string();
     let tools = d.path("tools");

@@ -72,7 +72,7 @@ fn half_typed_line_survives_the_turn_end_and_detach_continues_the_loop() {
     page.says("(a person types)").warns("swarm goes on 30 s after you detach; at once: swarm release l");
     w.swarm(&["ls"]).ok().says("held by you since ");
     w.swarm(&["why", "l"]).ok().says("held by you since ").says("swarm release l");
-    assert!(w.swarm(&["events", "--kind", "held"]).ok().out.contains("held by you, because you type"));
+    assert!(w.swarm(&["events", "--kind", "held"]).ok().out.contains("held while you type"));
 
     terminal.keys(&["C-b", "d"]);
     terminal.until_shows("code 0");
@@ -161,7 +161,7 @@ fn held_worker_gets_only_the_text_that_a_person_sends() {
 }
 
 #[test]
-fn kill_pause_and_respawn_override_a_hold() {
+fn kill_respawn_and_resume_end_a_hold() {
     let (w, mut agent) = working_loop();
     agent.tell("calm All done.");
     let terminal = Terminal::look(&w, 0, &["l"]);

@@ -381,7 +381,7 @@ fn host_that_loses_power_shows_its_workers_as_lost() {
 }
 
 #[test]
-fn full_disk_of_a_host_is_reported_and_its_loop_continues() {
+fn full_disk_of_a_host_is_reported_and_its_worker_continues() {
     let world = World::new();
     let disk = Disk(tempfile::Builder::new().prefix("swarm-it-disk-").tempdir_in("/tmp").unwrap());
     let dir = disk.0.path();

@@ -76,7 +76,7 @@ fn stuck_tmux_server_without_panes_is_replaced() {
     let doctor = world.until("doctor finds a server without panes that does not exit", || {
         let ran = world.swarm(&["doctor"]);
         ran.out
-            .contains(&format!("the tmux server (pid {server}) received a request to exit and hangs"))
+            .contains(&format!("the tmux server (pid {server}) hangs after a request to exit"))
             .then_some(ran)
     });
     let _ = doctor.says(&format!("kill -9 {server}"));

@@ -202,7 +202,7 @@ fn overview_starts_at_the_time_of_the_last_look() {
 }
 
 #[test]
-fn latest_look_counts_and_a_future_one_is_refused() {
+fn latest_look_counts_and_a_future_one_counts_as_now() {
     let w = World::new();
     w.start_daemon();
     let since = |view: &Value| chrono::DateTime::parse_from_rfc3339(view["since"].as_str().unwrap()).unwrap();

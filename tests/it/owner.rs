@@ -168,7 +168,7 @@ fn lock_of_another_host_is_not_taken_even_if_it_looks_free() {
 }
 
 #[test]
-fn host_with_running_agents_keeps_the_directory_until_a_take_over() {
+fn stopped_host_keeps_the_directory_while_its_agents_run() {
     let world = World::new();
     let Some(one) = Host::start(&world, "node1", "b1", false) else { return eprintln!("{SKIPPED}") };
     let Some(two) = Host::start(&world, "node2", "b2", false) else { return eprintln!("{SKIPPED}") };

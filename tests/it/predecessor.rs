@@ -199,7 +199,7 @@ fn stopped_workers_of_the_predecessor_are_finished() {
 }
 
 #[test]
-fn finished_worker_of_the_predecessor_can_be_cleaned() {
+fn predecessors_finished_worker_is_cleaned_only_by_its_name() {
     let w = World::new();
     let theirs = Predecessor::start(&w);
     let before = bytes(&w);

@@ -269,7 +269,7 @@ fn concurrent_respawns_start_one_run_and_refuse_the_others() {
 }
 
 #[test]
-fn spawn_and_clean_wait_for_a_respawn_and_a_kill_cancels_it() {
+fn spawn_and_clean_are_refused_during_a_respawn_and_a_kill_cancels_it() {
     let w = World::new();
     let script = "trap 'until [ -e go ]; do sleep 0.05; done; exit' TERM; echo >>runs; sleep 600 & wait";
     let _ = w.spawn_sh("w", &[], script).ok();

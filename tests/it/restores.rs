@@ -64,7 +64,7 @@ fn every_iteration_can_be_restored_after_a_hard_reset_and_clean() {
 }
 
 #[test]
-fn every_iteration_can_be_restored_in_a_worktree() {
+fn every_iteration_of_a_loop_in_a_worktree_can_be_restored() {
     let d = Desk::new();
     fs::write(d.w.work().join(".git/info/exclude"), "*.log\n").unwrap();
     let turns = turns();

@@ -141,7 +141,7 @@ fn replace_during_a_daemon_crash_happens_once() {
 }
 
 #[test]
-fn detached_loop_during_a_daemon_crash_is_one_loop() {
+fn daemon_crash_before_a_loop_is_detached_gives_one_loop() {
     let words =
         &["loop", "do it", "--name", "a", "-d", "--check", "false", "-n", "1", "--", "sh", "-c", AGENT];
     walk(&Story { words, ..SPAWN });

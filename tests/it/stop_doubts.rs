@@ -253,7 +253,7 @@ fn full_disk_allows_the_stop_and_keeps_the_loop() {
 }
 
 #[test]
-fn missing_state_directory_is_created_and_a_file_allows_the_stop() {
+fn missing_state_directory_is_created_and_a_file_there_allows_the_stop() {
     let world = World::new();
     let (host, file, input) = begun(&world);
     let dir = world.swarm_dir();
@@ -292,7 +292,7 @@ fn unwritable_state_directory_or_project_allows_the_stop() {
 }
 
 #[test]
-fn hook_exits_with_0_and_prints_nothing_on_any_input() {
+fn hook_exits_with_0_and_prints_nothing_on_invalid_input() {
     let world = World::new();
     let (host, file, input) = begun(&world);
     let deep = [b'['; 200_000];

@@ -202,7 +202,7 @@ fn missing_transcript_allows_the_stop_and_keeps_the_loop() {
 }
 
 #[test]
-fn known_fault_a_damaged_huge_or_moved_transcript_is_handled() {
+fn known_fault_a_damaged_huge_or_linked_transcript_is_handled() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
     host.transcript = world.path("home/a dir with spaces/ü.jsonl");

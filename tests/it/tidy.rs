@@ -60,12 +60,15 @@ fn client_modules_use_the_daemon_only_by_its_protocol() {
         users("src", words).into_iter().filter(is_client).collect::<Vec<_>>()
     };
     assert_eq!(of_clients(&forbidden), Vec::<String>::new());
-    // No daemon has these files: notes of the client on daemons and hosts, jobs of Slurm, and task lists of the user.
+    // No daemon has these files: notes of the client on daemons and hosts, jobs of Slurm, task lists of the user, and
+    // the program that a host gets.
     let writers = [
         "src/client/connect/release.rs",
         "src/client/fleet.rs",
         "src/client/jobs/dir.rs",
         "src/client/task_list_file.rs",
+        "src/client/verbs/host_install.rs",
+        "src/client/verbs/ralph_init.rs",
     ];
     assert_eq!(of_clients(&["crate::files"]), writers);
 }

@@ -94,7 +94,7 @@ fn restart_keeps_a_good_copy_of_the_program_and_replaces_a_bad_one() {
 }
 
 #[test]
-fn missing_wrapper_program_is_not_a_failure_of_an_agent() {
+fn missing_wrapper_program_uses_no_iteration_and_fails_the_loop() {
     let world = World::new();
     // Nothing can be kept where the helper belongs.
     fs::create_dir(world.swarm_dir()).unwrap();

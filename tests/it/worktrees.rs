@@ -243,7 +243,7 @@ fn daemon_started_from_a_git_hook_ignores_the_hooks_repository() {
 }
 
 #[test]
-fn cause_in_gits_output_is_shown() {
+fn cause_before_the_last_line_of_git_is_shown() {
     let world = World::new();
     let repo = world.repo("repo");
     fs::write(repo.join(".gitattributes"), "*.bin filter=lfs\n").unwrap();

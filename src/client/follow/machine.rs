@@ -227,7 +227,9 @@ impl Machine {
     fn over(&self, reason: &StopReason) -> FollowEnd {
         let code = reason.exit_code();
         match reason {
-            StopReason::Prompt(message) => FollowEnd { code, error: Some(message.clone()), ..self.gave_up() },
+            StopReason::Prompt(message) | StopReason::SpawnFailed(message) => {
+                FollowEnd { code, error: Some(message.clone()), ..self.gave_up() }
+            }
             reason if *reason == StopReason::Killed || reason.is_success() => {
                 FollowEnd { code, ..FollowEnd::default() }
             }

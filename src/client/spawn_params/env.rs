@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn git_tmux_and_swarm_variables_are_not_passed_to_the_agent() {
+    fn misleading_git_tmux_and_swarm_variables_do_not_reach_the_agent() {
         let mine = own(&[
             ("PATH", "/bin"),
             ("TMUX", "x"),

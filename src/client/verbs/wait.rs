@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn wait_ignores_a_new_worker_of_the_same_name() {
+    fn wait_reports_a_deleted_or_replaced_worker_as_gone() {
         let snapshot =
             |workers| Snapshot { seq: 9, gap: false, workers, foreign: false, replayed: 0, missing: vec![] };
         let first = snapshot(vec![view("a", "running", json!({}))]);

@@ -38,7 +38,7 @@ impl HookRecord {
         bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
-    /// Writes the record. Without it, the end of the run is judged by the other evidence.
+    /// Writes the record. Without it, the end of the run is evaluated by the other evidence.
     pub(crate) fn keep(&self, run_dir: &Path) {
         drop(serde_json::to_vec(self).map(|bytes| write_unsynced(&run_dir.join(HOOK_RECORD_FILE), &bytes)));
     }

@@ -138,7 +138,7 @@ pub(super) fn open_task_files(context: &RunContext, loop_run: &LoopRun) {
     }
 }
 
-/// Records the files of a Docker sandbox when a run was judged.
+/// Records the files of a Docker sandbox when a run was evaluated.
 pub(super) async fn note_files(context: &RunContext, spec: &WorkerSpec, cwd: &Path) {
     if let Some(docker) = context.worker_sandbox(spec, cwd).and_then(|sandbox| sandbox.docker) {
         drop(tokio::task::spawn_blocking(move || docker.note_files()).await);

@@ -14,8 +14,8 @@ use one_run::KnownRuns;
 impl Supervisor {
     /// The output of the current (or last) run, of one run, or of all runs that are kept.
     ///
-    /// Lines are counted as in the log after the run, so that a follower's count continues from run to run: the log, a
-    /// header, and the pane.
+    /// Counts the lines of the log, a header and the pane, as the log will have them after the run. So a follower's
+    /// count continues from run to run.
     pub(crate) fn logs(&mut self, params: &LogsParams) -> Later<Lines> {
         let (_, slot) = self.find(&params.name)?;
         let (source, wish) = (OutputSource::of(slot), wish(params));

@@ -71,7 +71,7 @@ impl Supervisor {
             next: last.filter(|_| left.next().is_some()),
             removed: vec![],
         };
-        // A view of everything does not list all deleted workers.
+        // A view of everything lists no deleted workers.
         if params.after.is_none() && since.is_some() {
             view.removed = self.removed_in(&period);
         }

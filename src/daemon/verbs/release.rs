@@ -1,4 +1,4 @@
-//! `release`: end the hold of a worker, by command or by typing.
+//! `release`: end a hold, whether a command or typing began it.
 
 use swarm_state::engine::Event;
 

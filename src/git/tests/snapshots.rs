@@ -161,7 +161,7 @@ async fn snapshot_has_assume_unchanged_files_and_keeps_sparse_ones() {
 }
 
 #[tokio::test]
-async fn nested_repository_without_a_commit_does_not_break_the_snapshot() {
+async fn nested_repository_with_or_without_a_commit_breaks_no_snapshot() {
     let fixture = Fixture::new();
     for sub in ["empty", "nested"] {
         fs::create_dir(fixture.repo().join(sub)).unwrap();

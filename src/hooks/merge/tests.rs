@@ -68,7 +68,7 @@ fn hook_of_an_earlier_release_is_updated_in_place() {
 }
 
 #[test]
-fn hook_with_a_matcher_does_not_count_as_installed() {
+fn hook_with_a_narrow_matcher_does_not_count_as_installed() {
     let narrow = json!({"hooks": {"Stop": [
         {"matcher": "x", "hooks": [{"type": "command", "command": "swarm hook stop"}]},
     ]}});

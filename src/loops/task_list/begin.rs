@@ -200,7 +200,7 @@ impl LoopRun {
     }
 
     /// Permits a person to edit the files: the loop is paused or has ended. Removes `.ralph-active`. Before that,
-    /// undoes the edits of an agent that was killed, since nothing judged them. Returns what was undone.
+    /// undoes the edits of an agent that was killed, since nothing evaluated them. Returns what was undone.
     pub(crate) fn open_task_files(&self) -> Vec<String> {
         let mut undone = vec![];
         if let Some(record) = self.read_task_record().filter(|record| !record.is_open) {

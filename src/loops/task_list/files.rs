@@ -28,7 +28,7 @@ const RECORD_FILE: &str = "tasks.json";
 pub(super) struct TaskRecord {
     /// The list before the iteration.
     pub(super) before: String,
-    /// The list after it, as swarm accepted it; `None` until the iteration was judged.
+    /// The list after it, as swarm accepted it; `None` until the iteration was evaluated.
     pub(super) after: Option<String>,
     /// The requirements; `None` if there was no such file.
     pub(super) prd: Option<String>,
@@ -40,7 +40,7 @@ pub(super) struct TaskRecord {
 }
 
 impl TaskRecord {
-    /// Whether the last iteration was judged, or none started.
+    /// Whether the last iteration was evaluated, or none started.
     pub(super) fn was_evaluated(&self) -> bool {
         self.after.is_some() || self.turn.is_none()
     }

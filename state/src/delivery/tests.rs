@@ -183,7 +183,7 @@ fn interrupted_delivery_waits_before_it_presses_enter_again() {
 }
 
 #[test]
-fn hook_report_or_started_turn_accepts_once_the_box_is_empty() {
+fn hook_report_or_started_turn_accepts_once_the_text_left_the_box() {
     for (reported, began) in [(true, false), (false, true)] {
         let look = |held| Look { reported, began, ..look(held) };
         // A prompt of a moment ago is reported late, and its turn begins: that says nothing of this text.

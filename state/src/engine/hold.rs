@@ -141,7 +141,7 @@ impl Worker {
         vec![Effect::Persist, Effect::Notify(Entry::Held { by })]
     }
 
-    /// Ends a hold by typing once the person has left.
+    /// Ends a typed hold once the person has left.
     pub(super) fn hold_over(&mut self, now: Now) -> Option<Vec<Effect>> {
         if now.mono < self.hold_deadline()? {
             return None;

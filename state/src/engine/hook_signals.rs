@@ -95,7 +95,7 @@ impl Worker {
                 (watch.held, watch.in_turn) = (false, false);
                 watch.over = Some(TurnEnd::Said(now.after(TURN_QUIET)));
                 self.answered();
-                // The next daemon needs it: the agent reports it only once.
+                // Saved for the next daemon: the agent reports it only once.
                 vec![Effect::Persist]
             }
             HookSignal::Asks(what) => {
@@ -113,8 +113,8 @@ impl Worker {
         effects
     }
 
-    /// Any activity during the delivery shows that the agent has its prompt. An agent that needs no delivery has
-    /// started, whether its screen was read or not.
+    /// An accepted prompt or an ended turn during the delivery shows that the agent has its prompt. An agent that
+    /// needs no delivery has started, even if its screen was not read.
     fn prompt_confirmed_by_hook(&mut self, signal: &HookSignal, now: Now) -> Vec<Effect> {
         match (&self.phase, signal) {
             (
@@ -180,7 +180,7 @@ impl Worker {
             let why = if self.evidence.done { Why::Done } else { Why::TurnOver };
             return self.end(why, now);
         }
-        // The screen may have shown it before.
+        // The screen may already have shown the idle agent.
         if watch.rests | std::mem::replace(&mut watch.idle_reported, true) {
             watch.rests = true;
             return vec![];

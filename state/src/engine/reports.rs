@@ -81,7 +81,7 @@ impl Worker {
                 self.seen_alive();
                 vec![]
             }
-            // An orphaned pane. Its run is judged, so SIGKILL is sent at once; no deadline would follow a SIGTERM.
+            // An orphaned pane. Its run is evaluated, so SIGKILL is sent at once; no deadline would follow a SIGTERM.
             Phase::Idle | Phase::BackingOff { .. } | Phase::Parked | Phase::Stopped { .. } => {
                 vec![Effect::ForceKill(self.run)]
             }

@@ -128,8 +128,8 @@ impl Worker {
         }
         let over = match known?.kind {
             TroubleKind::Startup | TroubleKind::Dialog => true,
-            // Reported until the agent moves: no person has helped it yet.
             TroubleKind::NotReady => matches!(self.phase, Phase::Running { .. }),
+            // Both are reported until the agent moves: no person has helped it.
             TroubleKind::Prompt | TroubleKind::Asked => changed || reading.working,
         };
         if over {

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn time_between_looks_is_not_silence() {
+    fn gap_without_looks_is_not_silence() {
         let a = || Some(reading(1, (200, 50)));
         assert_eq!(stable_after(&[(0, a()), (2, None), (36_000, None)]), 8);
     }

@@ -83,7 +83,7 @@ fn record_of_a_worker_that_waits_for_a_restart_is_unchanged() {
 }
 
 #[test]
-fn keys_of_later_releases_have_defaults() {
+fn keys_missing_in_an_older_record_have_defaults_except_required_ones() {
     let record = parse_record(V1_PLAIN).unwrap();
     assert_eq!(record.spec.profile, Profile::generic());
     assert_eq!((record.spec.ready_wait, record.spec.ready_timeout), (false, 30));

@@ -197,7 +197,7 @@ pub enum HoldBy {
 impl HoldBy {
     pub(crate) fn follow_text(self) -> &'static str {
         match self {
-            Self::Typing => "held by you, because you type: swarm starts and ends no run until you detach",
+            Self::Typing => "held while you type: swarm starts and ends no run until 30 s after you detach",
             Self::Command => "held by you: swarm starts and ends no run until you release it",
         }
     }

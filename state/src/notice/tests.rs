@@ -55,7 +55,7 @@ fn notices_have_the_documented_texts() {
     check(&Entry::Resumed, "[ralph] agent: resumed", &["[RESUME]"]);
     check(
         &Entry::Held { by: HoldBy::Typing },
-        "[ralph] agent: held by you, because you type: swarm starts and ends no run until you detach",
+        "[ralph] agent: held while you type: swarm starts and ends no run until 30 s after you detach",
         &["[HOLD]"],
     );
     check(

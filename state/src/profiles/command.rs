@@ -47,7 +47,7 @@ mod tests {
     use super::super::{find, table};
 
     #[test]
-    fn option_of_the_agents_own_sandbox_is_replaced() {
+    fn option_of_the_agents_own_sandbox_is_turned_off() {
         for (typed, wanted) in [
             ("codex exec --full-auto x", "codex exec -c sandbox_mode=\"danger-full-access\" x"),
             ("codex -s workspace-write x", "codex -c sandbox_mode=\"danger-full-access\" x"),

@@ -11,6 +11,9 @@ pub struct Marker {
     pub what: String,
 }
 
+/// The meaning of the marker of a question that ends in its choices, such as `[y/N]`.
+pub const YES_OR_NO: &str = "a question to be answered with yes or no";
+
 /// Matches at most `rows` more rows and the end of the text.
 pub(super) fn end(rows: usize) -> String {
     format!(r"(?:\n[^\n]*){{0,{rows}}}\Z")
@@ -74,7 +77,7 @@ pub fn common_permission() -> Vec<Marker> {
         // Some show the default after the choices: `(yes/no) [no]: `.
         marker(
             r"(?i)[\[(]y(?:es)?[/|]no?(?:[/|]\[?[a-z]+\]?)*[\])](?:[ \u00a0]\[[a-z]+\])?[ \u00a0]*[:?>]?[ \u00a0]*\Z",
-            "a question to be answered with yes or no",
+            YES_OR_NO,
         ),
         // sudo, ssh, git, gpg.
         marker(

@@ -150,7 +150,7 @@ pub enum PromiseFound {
     Missing,
     /// An API error instead of text.
     Error,
-    /// Not searched: unreadable text, a running background task, a cancel or a resume.
+    /// Not searched: unreadable text, a running background task, or a start, cancel or resume.
     Unread,
 }
 

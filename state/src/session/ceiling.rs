@@ -47,9 +47,8 @@ impl Ceiling {
 
     /// A warning for the user.
     pub fn warning(self) -> Option<&'static str> {
-        (self.0 == 0).then_some(
-            "there is no limit of iterations: only a promise, a cancel or the agent CLI ends this loop",
-        )
+        (self.0 == 0)
+            .then_some("the loop has no iteration limit: only a promise, a cancel or the agent CLI ends it")
     }
 }
 

@@ -132,7 +132,7 @@ impl Case<'_> {
             PromiseFound::Pause => return self.paused_by_promise(book),
             PromiseFound::Rejected | PromiseFound::Missing | PromiseFound::Error | PromiseFound::Unread => {}
         }
-        // Without a change since the last stop, that stop was allowed for the same messages.
+        // If the queue has not changed, the last stop was already allowed for its messages.
         let has_queue = !book.queue.is_empty() && !self.stop.queue.is_empty();
         if has_queue && book.queue.has_cancel() {
             return self.cancelled(book, found);

@@ -171,7 +171,7 @@ impl Meta {
         self.text("branch_name").filter(|name| !name.starts_with('-') && !name.contains(is_bad))
     }
 
-    /// Copies its values to `ready`, and adds those that it lacks to `missing`.
+    /// Copies the file's values to `ready`; adds absent and invalid ones to `missing`.
     fn fill(&self, ready: &mut Ready, project: &Project<'_>, missing: &mut Vec<Missing>) {
         match self.text("project_name") {
             Some(name) => name.clone_into(&mut ready.project_name),

@@ -62,7 +62,7 @@ crate::words::serde_text!(SessionId, &'static str, SessionId::new, SessionId::as
 pub enum SessionKind {
     /// `/ralph-loop`: the task is fed back with a reminder.
     Ralph,
-    /// `/ulw-loop`: the same, with an instruction to work at full strength in front.
+    /// `/ulw-loop`: the same, after an instruction to work with full effort.
     Ulw,
     /// `/do-it:ralph`: a project's contract is fed back unchanged.
     DoIt,

@@ -3,9 +3,9 @@
 //! A slash command passes the typed arguments as one text. Options are read from any place outside quotes, and a word
 //! that resembles one is refused: an option that silently becomes part of the task means a loop without the requested
 //! limit. The task keeps every other character. clap cannot parse such prose: it would refuse `--verbose` in a task, or
-//! accept no option after it; it would lose the task's white space, and it supports no typographic quotes. A test of
-//! `swarm session start` compares the options here with those of the command line. Deliberately absent: flags of the
-//! shell's command line, and the defaults.
+//! accept no option after it; it would lose the task's white space, and it supports neither typographic quotes nor
+//! quoted text. A test of `swarm session start` compares the options here with those of the command line. Deliberately
+//! absent: flags of the shell's command line, and the defaults.
 
 mod options;
 mod tokens;

@@ -6,7 +6,7 @@ use super::is_here;
 use crate::hook_reports;
 
 #[test]
-fn stop_hook_in_a_sandbox_ends_the_iteration_after_a_daemon_restart() {
+fn stop_hook_in_a_sandbox_ends_the_iteration_also_after_a_restart() {
     let (w, mut agent) = hook_reports::world();
     if !is_here(&w) {
         return;

@@ -12,7 +12,7 @@ use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::resolve;
 
-/// Refuses options that a Docker sandbox cannot have. The client has the same check, which decides about `auto`.
+/// Refuses options that Docker cannot support. With the same check, the client decides what `auto` means.
 pub(super) fn refuse_obstacle(spec: &WorkerSpec) -> Result<()> {
     if !spec.is_in_docker() {
         return Ok(());

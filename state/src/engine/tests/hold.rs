@@ -18,7 +18,7 @@ fn hook(signal: HookSignal) -> Event {
 }
 
 fn by_typing() -> &'static str {
-    "persist; \"held by you, because you type: swarm starts and ends no run until you detach\" => running"
+    "persist; \"held while you type: swarm starts and ends no run until 30 s after you detach\" => running"
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn an_open_question_waits_while_the_worker_is_held() {
 }
 
 #[test]
-fn error_or_full_context_ends_a_held_run_after_its_release() {
+fn error_or_full_context_ends_a_released_run_unless_the_agent_works() {
     for (signals, end) in [
         (vec![HookSignal::ApiError("529".into())], "ending(apierror)"),
         (vec![HookSignal::ContextSpent, HookSignal::ToolUsed(None)], "ending(contextspent)"),
@@ -257,7 +257,7 @@ fn hold_and_release_are_idempotent_and_survive_a_restart() {
 }
 
 #[test]
-fn worker_without_an_agent_cannot_be_held() {
+fn typing_without_an_agent_and_a_hold_of_a_stopped_worker_hold_nothing() {
     let mut worker = at_iteration(1, 3);
     after(&mut worker, script(1, [Event::Exited(R, OK), TYPES]));
     assert!(!worker.is_held());

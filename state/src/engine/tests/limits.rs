@@ -375,7 +375,7 @@ fn context_limit_ends_the_iteration_after_the_agent_was_asked_to_stop() {
 }
 
 #[test]
-fn paused_time_without_an_agent_is_not_counted_and_ends_no_agent() {
+fn pause_without_an_agent_does_not_count_and_no_limit_ends_a_paused_one() {
     let mut worker = verified(Budgets { max_time: Some(100), ..Budgets::default() });
     worker.step(Event::Start, at(0));
     worker.step(Event::Up(Run(1)), at(0));

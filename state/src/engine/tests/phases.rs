@@ -94,7 +94,7 @@ fn a_startup_dialog_is_never_ended() {
 }
 
 #[test]
-fn startup_dialog_of_a_running_agent_is_never_ended() {
+fn startup_dialog_during_work_never_ends_the_run() {
     let mut worker = running();
     let lines = stare(&mut worker, 0, 4000, &dialog(1, true, "no credit"));
     assert_eq!(notices_in(&lines), [(0, "persist; \"waiting for a person: no credit\" => running")]);

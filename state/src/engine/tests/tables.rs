@@ -554,7 +554,7 @@ fn limits_are_edited_at_any_time() {
 }
 
 #[test]
-fn kill_sends_sigterm_then_sigkill_and_then_gives_up() {
+fn kill_sends_sigterm_then_sigkill_and_the_loop_stays_stopped() {
     check(
         at_iteration(2, 9),
         vec![

@@ -124,7 +124,7 @@ fn read_line(
         return Ok(None);
     }
     if goes_on {
-        return Err(error("a key begins at the left edge, with its value on the same line".to_owned()));
+        return Err(error("a key must begin at the left edge, with its value on the same line".to_owned()));
     }
     let Some(colon) = raw.iter().position(|byte| *byte == b':') else {
         return Err(error(format!("{} is not `key: value`", excerpt(&String::from_utf8_lossy(trimmed)))));

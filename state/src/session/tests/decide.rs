@@ -110,7 +110,7 @@ fn stop_of_another_session_changes_nothing() {
 }
 
 #[test]
-fn state_file_without_an_owner_is_claimed_by_the_first_session() {
+fn only_a_do_it_file_without_an_owner_is_claimed_by_a_session() {
     let mut world = World::new(SessionLoop { owner: Owner::Unclaimed, ..do_it(9) });
     assert!(is_block(&world.stop(&says("x")).unwrap()));
     assert_eq!(world.state().owner, Owner::Session(id("s")));

@@ -121,7 +121,7 @@ fn nearest(word: &str, names: &[Name]) -> Option<Name> {
     let typed = letters(bare);
     let is_near = |name: &&Name| {
         let right = letters(name.word());
-        // A prefix of an option, longer than its first word, which is often part of prose.
+        // A prefix of an option; its first word alone is often prose.
         let first_word = name.word().trim_start_matches('-').split('-').next().unwrap_or_default();
         let is_cut = typed.len() > first_word.len() && right.starts_with(&typed);
         is_cut || strsim::levenshtein(&typed, &right) <= 2

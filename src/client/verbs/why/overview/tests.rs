@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use swarm_state::cause::Cause;
 use swarm_state::model::Exit;
 use swarm_state::notice::{PauseBy, StopReason};
+use swarm_state::profiles::YES_OR_NO;
 
 use super::super::rank;
 use super::*;
@@ -65,15 +66,15 @@ fn a_block_has_the_cause_the_evidence_and_the_next_step() {
     assert!(lines[3].starts_with("  | four") && !lines[3].contains('\x1b'), "{lines:?}");
     assert_eq!(lines[4..], ["  next: fix the cause, then swarm respawn a"]);
 
-    let screen = ["3 files match.", "Delete them? [y/N]"].map(str::to_owned).to_vec();
-    let cause = Some(Cause::NeedsPerson { text: "a question".into(), answerable: false });
+    let screen = ["Delete it?", "(y/n):"].map(str::to_owned).to_vec();
+    let cause = Some(Cause::NeedsPerson { text: YES_OR_NO.into(), answerable: false });
     let worker = WorkerView { cause, screen, ..looping("a", "waiting", json!({})) };
     assert_eq!(
         block(&worker, &empty(), out),
         [
-            "a: waiting (iteration 3/9), asks: Delete them? [y/N]",
-            "  | 3 files match.",
-            "  | Delete them? [y/N]",
+            "a: waiting (iteration 3/9), asks: Delete it?",
+            "  | Delete it?",
+            "  | (y/n):",
             "  next: the agent waits for you: swarm attach a",
         ]
     );
