@@ -8,9 +8,8 @@
 //! Below SWARM_DIR, it writes the start of the daemon's log and the release that it has reported ([`connect`]), the
 //! last answers of remote hosts (`fleet`), the directories of Slurm jobs (`jobs`) and the owner (`daemon take-over`).
 //! For the user, it writes prompts, task lists (`ralph init`, `ralph tasks import|export`) and settings (`config
-//! edit`). Deliberately absent: the daemon's other files, git, ending processes (except an old daemon, in `daemon
-//! restart`), and the commands of [`crate::session`], [`crate::hooks`], [`crate::doctor`], [`crate::demo`] and
-//! [`crate::archive`].
+//! edit`). Deliberately absent: the daemon's other files, git, ending processes (except an old daemon's), and the
+//! commands of [`crate::session`], [`crate::hooks`], [`crate::doctor`], [`crate::demo`] and [`crate::archive`].
 
 use std::path::PathBuf;
 
