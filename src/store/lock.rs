@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use fs2::FileExt;
@@ -16,8 +16,8 @@ use crate::files::open_or_create;
 use crate::owner;
 use crate::paths::{Paths, private_dir};
 
-/// How long a starting daemon waits for the lock, which a reader of the file may hold for a moment.
-const LOCK_TIMEOUT: Duration = Duration::from_millis(300);
+/// How long a starting daemon waits for the lock. A reader of the file may hold it, longer on a busy machine.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long a daemon in a shared directory waits before it checks that no other host's daemon has written the file too.
 const OWNER_CHECK_DELAY: Duration = Duration::from_secs(1);
@@ -120,7 +120,7 @@ impl DaemonLock {
 /// Locks exclusively; false if another process holds the lock for longer than `patience`.
 pub(crate) fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
     const LOCK_RETRY_DELAY: Duration = Duration::from_millis(10);
-    let mut waited = Duration::ZERO;
+    let start = Instant::now();
     loop {
         match file.try_lock_exclusive() {
             Ok(()) => return Ok(true),
@@ -128,11 +128,10 @@ pub(crate) fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-        if waited >= patience {
+        if start.elapsed() >= patience {
             return Ok(false);
         }
         thread::sleep(LOCK_RETRY_DELAY);
-        waited += LOCK_RETRY_DELAY;
     }
 }
 

@@ -29,7 +29,7 @@ fn known_fault_every_form_of_the_limit_is_parsed_or_refused() {
         let world = World::new();
         let ran = start(&world, &[args, &["--format", "json"]].concat()).ok();
         assert_eq!(ran.json()["max_iterations"].as_u64(), (limit > 0).then_some(limit), "{args:?}");
-        assert_eq!(ran.err.contains("no limit"), limit == 0, "{}", ran.err);
+        assert_eq!(ran.err.contains("no iteration limit"), limit == 0, "{}", ran.err);
         let file = fs::read_to_string(world.work().join(".claude/ralph-loop.s1.local.md")).unwrap();
         assert!(file.ends_with("\n---\ndo it"), "{file}");
     }
