@@ -82,7 +82,7 @@ Workers (one agent in one tmux window each):
   peek         Print a worker's screen       logs           Print worker output
   send         Type text into a worker       answer         Answer an agent
   interrupt    Send Ctrl-C to a worker       eof            Send end-of-input
-  hold         Keep swarm off a worker    release        End a hold
+  hold         Keep swarm off a worker       release        End a hold
   ui           Show all, full screen         events         Follow events
   attach       Open a worker's window        allow          Allow a network host
   wait         Wait for a state              quota          Show usage limits

@@ -7,7 +7,7 @@ pub(super) const HOLD_LONG: &str = "\
 Keep swarm away from workers until `swarm release`. swarm types nothing into a held worker, and starts and ends no \
 run. A start that has already begun completes, including the checks before the first iteration.
 
-Typing into a worker in swarm attach holds it too, until 30 seconds after you detach. Watching it and swarm send do not \
+Typing into a worker in swarm attach holds it too, until 30 seconds after you detach. Watching it and `swarm send` do not \
 hold it. --iteration-timeout, --max-time, --inactivity-timeout and --question-timeout do not count held time. If a \
 turn ends meanwhile, its iteration ends at the release, unless the agent works again by then. If the agent exits by \
 itself, its run is checked as usual, and the next one starts after the release. A loop inside an agent's own session \

@@ -182,6 +182,25 @@ fn short_help_fits_one_screen() {
     }
 }
 
+/// The column of the second command in a row of two commands.
+fn second_column(line: &str) -> Option<usize> {
+    let parts: Vec<&str> = line.split("  ").map(str::trim).filter(|part| !part.is_empty()).collect();
+    let [_, _, second, _] = parts[..] else { return None };
+    Some(second.as_ptr() as usize - line.as_ptr() as usize)
+}
+
+#[test]
+fn columns_of_the_overview_are_aligned() {
+    let (_, swarm) = commands().into_iter().find(|(name, _)| name == "swarm").unwrap();
+    let mut rows = 0;
+    for paragraph in screen(&swarm, false).split("\n\n") {
+        let columns: Vec<usize> = paragraph.lines().filter_map(second_column).collect();
+        rows += columns.len();
+        assert!(columns.iter().all(|column| *column == columns[0]), "{columns:?} in\n{paragraph}");
+    }
+    assert!(rows > 20, "{rows}");
+}
+
 #[test]
 fn help_keeps_tables_and_examples_unwrapped() {
     for (name, command) in commands() {
