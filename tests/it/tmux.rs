@@ -213,7 +213,7 @@ async fn a_server_that_is_starting_gets_no_signal() {
     let Socket::Path(socket) = &options.socket else { panic!("a path") };
     // A shell with the name and the arguments of a server that has not made its socket yet.
     let program = dir.path().join("tmux: server");
-    std::fs::copy("/bin/sh", &program).unwrap();
+    std::os::unix::fs::symlink("/bin/sh", &program).unwrap();
     let script = format!(
         "trap 'echo signal >>{0}/log' USR1; echo up >{0}/log; while :; do sleep 0.02; done",
         dir.path().display()
