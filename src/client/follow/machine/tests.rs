@@ -97,11 +97,13 @@ fn follower_exits_with_the_code_of_the_loop() {
 }
 
 #[test]
-fn missing_prompt_file_gives_the_documented_error() {
-    let reason = StopReason::Prompt("prompt file not found: ./P.md".into());
-    let acts = machine().notice(&notice(11, Status::Failed, Entry::LoopFailed { iterations: 1, reason }));
-    let Some(FollowAction::End(end)) = acts.last() else { panic!("{acts:?}") };
-    assert_eq!((end.code, end.error.as_deref()), (1, Some("prompt file not found: ./P.md")));
+fn message_of_a_loop_that_could_not_start_is_printed() {
+    let message = "prompt file not found: ./P.md".to_owned();
+    for reason in [StopReason::Prompt(message.clone()), StopReason::SpawnFailed(message.clone())] {
+        let acts = machine().notice(&notice(11, Status::Failed, Entry::Stopped { reason }));
+        let Some(FollowAction::End(end)) = acts.last() else { panic!("{acts:?}") };
+        assert_eq!((end.code, end.error.as_ref()), (1, Some(&message)));
+    }
 }
 
 #[test]
