@@ -243,6 +243,7 @@ fn clients_above_the_descriptor_limit_get_an_error() {
     let held: Vec<Wire> = (0..16).map(|_| w.connect().hello()).collect();
     w.swarm(&["ls"]).code(1).warns("clients").warns("ulimit -n");
     drop(held);
+    w.until("the daemon sees that they left", || (w.swarm(&["ls"]).code == Some(0)).then_some(()));
     unharmed(&w, pid);
 }
 
