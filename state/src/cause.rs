@@ -143,6 +143,7 @@ impl Cause {
 
     /// Whether the worker ended because the memory of its last run or iteration reached the cap.
     pub fn is_out_of_memory(&self) -> bool {
+        // A daemon before this field sends the reason alone.
         matches!(self, Self::Stopped { out_of_memory: true, .. })
             || matches!(self, Self::Stopped { reason: StopReason::Exited(Exit::OutOfMemory(_)), .. })
     }
