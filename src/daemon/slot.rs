@@ -344,11 +344,6 @@ impl Slot {
     pub(crate) fn is_seen(&self) -> bool {
         self.engine.is_stopped() && self.seen == Some(self.engine.run())
     }
-
-    /// True while the worker has neither stopped nor lost its tmux server.
-    pub(crate) fn is_live(&self) -> bool {
-        !self.engine.is_stopped() && self.engine.phase() != &Phase::Lost
-    }
 }
 
 pub(crate) fn loop_run_of(slot: &Slot) -> LoopRun {

@@ -97,6 +97,8 @@ fn clean_refuses_running_workers_and_all_skips_them() {
     world.swarm(&["ralph", "pause", "lp"]).ok();
     lp.tell("exit 0");
     world.until_status("lp", "paused");
+    let listed = world.swarm(&["ls", "--format", "names", "--status", "live"]).ok().out.lines().count();
+    assert_eq!(world.swarm(&["daemon", "status", "--format", "json"]).ok().json()["live"], listed);
     a.tell("exit 2");
     world.until_status("a", "failed");
     let _ = world

@@ -15,7 +15,7 @@ impl Supervisor {
             swarm_dir: self.store.paths().root().to_owned(),
             socket: self.store.paths().socket(),
             tmux: None,
-            live: self.slots.values().filter(|s| s.is_live()).count(),
+            live: self.slots.values().filter(|s| s.status().is_live()).count(),
             workers: self.slots.len(),
             paused_by_shutdown: self.paused_by_shutdown(),
             notify_errors: self.notifying.errors(),

@@ -22,7 +22,9 @@ impl Supervisor {
     pub(crate) fn quota(&mut self) -> QuotaView {
         self.apply_quotas();
         let mut loops: BTreeMap<QuotaAccount, Vec<&Slot>> = BTreeMap::new();
-        for slot in self.slots.values().filter(|slot| slot.spec.ralph.is_some() && slot.is_live()) {
+        for slot in
+            self.slots.values().filter(|slot| slot.spec.ralph.is_some() && slot.status().is_live_or_paused())
+        {
             if let Some(account) = account_of(slot).filter(|_| slot.origin.legacy.is_none()) {
                 loops.entry(account).or_default().push(slot);
             }
