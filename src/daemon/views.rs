@@ -51,7 +51,7 @@ fn worker(slot: &Slot) -> WorkerView {
         worktree: slot.worktree.clone(),
         requests: slot.requests.open(Instant::now()),
         held: engine.held_by().map(|(by, since)| HeldView { by, since: since.to_rfc3339() }),
-        screen: if engine.status() == Status::Waiting { screen(slot) } else { vec![] },
+        screen: if live && engine.status() == Status::Waiting { screen(slot) } else { vec![] },
         restart: restart(slot),
         metadata: metadata(slot),
         ready: engine.is_ready(),

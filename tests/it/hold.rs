@@ -123,6 +123,7 @@ fn a_held_loop_starts_no_iteration_after_its_agent_has_ended() {
     w.until_logged("l", "[END] iteration 1 exit=0");
     let worker = w.until_status("l", "waiting");
     assert_eq!(worker["cause"]["kind"], "held");
+    assert_eq!(worker["screen"], json!([]));
     // The hold survives a daemon, and the loop its release.
     w.crash_daemon();
     assert_eq!(cause(&w)["by"], "command");
