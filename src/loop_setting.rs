@@ -70,9 +70,9 @@ fn percent(key: &str, value: &str) -> Result<Option<u8>> {
     }
 }
 
-/// Parses a limit; the word `null` removes it.
+/// Parses a limit; the words `null` and `none` remove it.
 fn limit<N: FromStr + PartialOrd + From<u8>>(key: &str, value: &str) -> Result<Option<N>> {
-    if value == "null" { Ok(None) } else { number(key, value).map(Some) }
+    if matches!(value, "null" | "none") { Ok(None) } else { number(key, value).map(Some) }
 }
 
 fn number<N: FromStr + PartialOrd + From<u8>>(key: &str, value: &str) -> Result<N> {
