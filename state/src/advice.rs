@@ -39,19 +39,21 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
         (_, Some(Cause::EarlierSwarm { .. })) => clean_later(name),
         (Status::Lost, _) => start_again(name, of.is_loop),
         (_, Some(Cause::Paused { by: PauseBy::BudgetUnseen, .. })) => format!(
-            "make the agent print its cost (claude -p --output-format json), or set prices in the settings; \
-             for one more iteration: swarm ralph resume {name}"
+            "make the agent print its usage (claude -p --output-format json), or remove the limit (swarm ralph set {name} \
+             max_cost=none, or max_tokens=none); then swarm ralph resume {name}"
         ),
         (_, Some(Cause::Paused { by: PauseBy::CannotCheck, .. })) => {
             format!("fix that, then swarm ralph resume {name}")
         }
-        (_, Some(Cause::Paused { by: PauseBy::StoryStuck, .. })) => format!(
-            "look at the work (swarm ralph diff {name}), and fix it, the story or its checks; then swarm ralph resume {name}"
-        ),
-        (_, Some(Cause::Paused { by: PauseBy::HeldOut, .. })) => format!(
-            "review the work (swarm ralph diff {name}), and fix the task or the hidden check; \
-             for more tries: swarm ralph resume {name}"
-        ),
+        (_, Some(Cause::Paused { by: PauseBy::NoProgress, .. })) => {
+            review(name, "change the task in its file")
+        }
+        (_, Some(Cause::Paused { by: PauseBy::StoryStuck, .. })) => {
+            review(name, "fix it, the story or its checks")
+        }
+        (_, Some(Cause::Paused { by: PauseBy::HeldOut, .. })) => {
+            review(name, "fix the task or the hidden check")
+        }
         _ if of.is_paused => format!("swarm ralph resume {name}"),
         // After failures alone, the reason comes first.
         (Status::Done | Status::Failed, Some(Cause::Stopped { reason, .. }))
@@ -72,6 +74,11 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
             return None;
         }
     })
+}
+
+/// The step for a loop whose agent does not get further by itself.
+fn review(name: &str, change: &str) -> String {
+    format!("look at the work (swarm ralph diff {name}), and {change}; then swarm ralph resume {name}")
 }
 
 fn while_waiting(name: &str, cause: Option<&Cause>) -> String {
@@ -168,12 +175,23 @@ mod tests {
                 "log in with the agent's own command, then: swarm ralph resume a; with another key: swarm ralph resume a --env KEY",
             ),
             (Status::Paused, held, Some(&paused(PauseBy::User)), "swarm ralph resume a"),
-            (Status::Running, held, Some(&paused(PauseBy::NoProgress)), "swarm ralph resume a"),
+            (
+                Status::Running,
+                held,
+                Some(&paused(PauseBy::NoProgress)),
+                "look at the work (swarm ralph diff a), and change the task in its file; then swarm ralph resume a",
+            ),
+            (
+                Status::Paused,
+                held,
+                Some(&paused(PauseBy::HeldOut)),
+                "look at the work (swarm ralph diff a), and fix the task or the hidden check; then swarm ralph resume a",
+            ),
             (
                 Status::Paused,
                 held,
                 Some(&paused(PauseBy::BudgetUnseen)),
-                "make the agent print its cost (claude -p --output-format json), or set prices in the settings; for one more iteration: swarm ralph resume a",
+                "make the agent print its usage (claude -p --output-format json), or remove the limit (swarm ralph set a max_cost=none, or max_tokens=none); then swarm ralph resume a",
             ),
             (Status::Lost, looping, Some(&Cause::Lost { host: None }), "swarm ralph resume a"),
             (Status::Lost, plain, Some(&Cause::Lost { host: None }), "swarm respawn a"),
@@ -209,16 +227,6 @@ mod tests {
             let of = Situation { name, status, is_loop, is_paused, cause, raise };
             assert_eq!(next_step(&of).as_deref(), Some(step));
         }
-    }
-
-    #[test]
-    fn failed_held_out_checks_call_for_a_review() {
-        let cause = Some(&Cause::Paused { by: PauseBy::HeldOut, detail: None });
-        let (name, is_loop, is_paused, raise) = ("a", true, true, None);
-        let of = Situation { name, status: Status::Paused, is_loop, is_paused, cause, raise };
-        let step = "review the work (swarm ralph diff a), and fix the task or the hidden check; \
-                    for more tries: swarm ralph resume a";
-        assert_eq!(next_step(&of).as_deref(), Some(step));
     }
 
     #[test]

@@ -273,14 +273,10 @@ fn loop_without_a_usable_cost_or_token_count_is_paused_until_resumed() {
         follower.says(
             "[ralph] a: paused (the agent did not report its usage, so its budget cannot be enforced)\n",
         );
-        follower.says("; for one more iteration: swarm ralph resume a\n");
+        follower.says("max_cost=none, or max_tokens=none); then swarm ralph resume a\n");
         let warning = format!("{limit} could not count iteration 1: the agent reported no ");
         let why = w.swarm(&["why", "a"]).ok().says(&warning).says("its budget cannot be enforced");
-        assert!(
-            why.out.lines().last().unwrap().ends_with("for one more iteration: swarm ralph resume a"),
-            "{}",
-            why.out
-        );
+        assert!(why.out.lines().last().unwrap().ends_with("; then swarm ralph resume a"), "{}", why.out);
         w.swarm(&["report", "a"]).ok().says(&warning);
         let ledger = w.ledger("a");
         assert!(ledger["iterations"][0]["warnings"][0].as_str().unwrap().starts_with(&warning), "{ledger}");
@@ -333,7 +329,7 @@ fn resumed_loop_uses_the_limits_of_ralph_set() {
         "a",
         "max_cost=1.50",
         "max_time=2h",
-        "max_tokens=null",
+        "max_tokens=none",
         "max_failures=7",
         "no_progress=null",
         "question_timeout=10m",
@@ -376,7 +372,7 @@ fn loop_without_progress_is_paused_and_can_be_resumed() {
     let mut follower = w.follow(&w.cli_loop("a", &flags, &[&agent]));
     assert_eq!(follower.wait(&w), 1);
     follower.says("[ralph] a: paused (no progress)\n");
-    follower.says("hint: to go on: swarm ralph resume a\n");
+    follower.says("change the task in its file; then swarm ralph resume a\n");
     let paused = || {
         w.until("it is paused", || {
             let state = w.ralph_state("a");

@@ -126,13 +126,17 @@ fn failed_agent_exit_is_reported_even_if_the_gates_hold() {
 }
 
 #[test]
-fn why_of_a_loop_paused_without_progress_suggests_resume() {
+fn why_of_a_loop_paused_without_progress_suggests_a_look_at_its_work() {
     let w = World::new();
     let repo = w.repo("repo").display().to_string();
     looped(&w, "a", &["-n", "5", "--cwd", &repo, "--check", "false", "--no-progress", "2"], "exit 0").code(1);
     let said = why(&w, "a");
     assert!(said.contains("\nin force: 1 check, watched files, canary\n"), "{said}");
-    assert!(said.contains("paused: no progress") && said.contains("next: swarm ralph resume a"), "{said}");
+    assert!(
+        said.contains("paused: no progress")
+            && said.contains("next: look at the work (swarm ralph diff a), "),
+        "{said}"
+    );
     assert_eq!(report(&w, "a")["status"], "paused");
 }
 
@@ -274,7 +278,8 @@ plain: failed, exit status 3
 held: paused (iteration 2/5), no progress
   FAIL  false
   | exit status 1
-  next: swarm ralph resume held
+  next: look at the work (swarm ralph diff held),
+        and change the task in its file; then swarm ralph resume held
 done: done, exited
 ";
     assert_eq!(said, expected);

@@ -136,7 +136,7 @@ impl PauseBy {
             Self::User => ("", "by you", ""),
             Self::Shutdown => ("shutdown", "the daemon was stopped", ""),
             Self::NoProgress => ("no_progress", "no progress", "no progress"),
-            Self::BudgetUnseen => ("budget_unseen", "cost unknown", USAGE_UNKNOWN),
+            Self::BudgetUnseen => ("budget_unseen", "usage unknown", USAGE_UNKNOWN),
             Self::HeldOut => ("held_out", "held-out check failed", "the held-out check failed in all tries"),
             Self::CannotCheck => ("cannot_check", "a check cannot run", "a check cannot run"),
             Self::StoryStuck => {

@@ -187,7 +187,7 @@ pub(crate) fn check_context(spec: &WorkerSpec, percent: u8) -> Result<()> {
             );
         }
         let message = format!("--max-context: swarm cannot see the context of '{name}'");
-        return Err(Error::invalid(message).hint("limit something else: --iteration-timeout or --max-tokens"));
+        return Err(Error::invalid(message).hint("limit something else: --iteration-timeout"));
     }
     Ok(())
 }
@@ -204,8 +204,8 @@ pub(crate) fn check_cost(spec: &WorkerSpec) -> Result<()> {
         let message = format!("--max-cost: swarm cannot see the cost of '{}'", profile.name);
         return Err(Error::invalid(message)
             .hint(format!(
-                "give input_price and output_price under [agents.{}] in the settings; or limit something else: --max-tokens, \
-                 --max-time or --max-iterations",
+                "if it prints its usage as JSON, set input_price and output_price under [agents.{}] in the settings, or \
+                 use --max-tokens; otherwise use --max-time or --max-iterations",
                 profile.name
             )));
     }

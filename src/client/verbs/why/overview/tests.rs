@@ -95,9 +95,9 @@ fn long_lines_are_wrapped_and_commands_are_not() {
     assert_eq!(
         block(&worker, &empty(), Out::plain())[1..],
         [
-            "  next: make the agent print its cost (claude -p --output-format json),",
-            "        or set prices in the settings; for one more iteration:",
-            "        swarm ralph resume a",
+            "  next: make the agent print its usage (claude -p --output-format json),",
+            "        or remove the limit (swarm ralph set a max_cost=none,",
+            "        or max_tokens=none); then swarm ralph resume a",
         ]
     );
 }
