@@ -61,7 +61,7 @@ impl Supervisor {
         server.is_busy = false;
         let mut events = vec![];
         let ours = self.slots.iter().filter(|(_, slot)| slot.spec.tmux_socket == *socket);
-        for (name, slot) in ours.filter(|(_, slot)| slot.reconciled && slot.origin.legacy.is_none()) {
+        for (name, slot) in ours.filter(|(_, slot)| !slot.is_unreconciled() && slot.origin.legacy.is_none()) {
             let pane = slot.pane.as_ref().filter(|_| slot.engine.has_pane()).map(|pane| pane.id.as_str());
             let is_held = slot.engine.is_held_by_typing();
             let presence = match pane.map(|pane| server.watch.presence(pane, &typing, delay)) {

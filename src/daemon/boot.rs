@@ -17,7 +17,7 @@ use crate::daemon::elsewhere::finding;
 use crate::daemon::messages::{DaemonInput, Job, Look, ServerPanes};
 use crate::daemon::panes;
 use crate::daemon::run::exit;
-use crate::daemon::slot::{self, SaveState, Slot};
+use crate::daemon::slot::{self, Recovery, SaveState, Slot};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::morning_looked;
 use crate::daemon::views;
@@ -90,7 +90,7 @@ impl Supervisor {
     }
 
     fn is_waiting_for(&self, socket: &Option<String>) -> bool {
-        self.slots.values().any(|slot| !slot.reconciled && slot.spec.tmux_socket == *socket)
+        self.slots.values().any(|slot| slot.is_unreconciled() && slot.spec.tmux_socket == *socket)
     }
 
     /// A later look at a tmux server, which answers now: reconciles the workers that are still waiting for it.
@@ -153,10 +153,9 @@ impl Supervisor {
         }
         slot.origin.started = record.started;
         slot.origin.lost_with = record.lost_with;
-        slot.elsewhere =
-            record.machine.filter(|machine| !foreign && owner::here().kinship(machine) != Kinship::Here);
+        let elsewhere = record.machine.filter(|machine| owner::here().kinship(machine) != Kinship::Here);
         // Its ids are those of another machine.
-        slot.pane = record.pane.filter(|_| slot.elsewhere.is_none());
+        slot.pane = record.pane.filter(|_| foreign || elsewhere.is_none());
         slot.worktree = record.worktree.or_else(|| {
             let wanted = slot.spec.worktree.as_ref();
             wanted.and_then(|_| self.store.noted_worktree(&name, slot.engine.run()))
@@ -166,7 +165,7 @@ impl Supervisor {
         slot.origin.first_notice = self.notices.seq();
         slot.origin.legacy = record.legacy;
         (slot.seen, slot.status_since) = (record.seen, record.status_since);
-        slot.reconciled = foreign;
+        slot.recovery = if foreign { Recovery::Done } else { Recovery::Pending { elsewhere } };
         if let Some(park) = self.park_of(&slot).filter(|_| !foreign) {
             // A waiting loop continues to wait. Effects follow at the next check.
             drop(slot.step(Event::Quota(Some(park)), self.now()));
@@ -213,7 +212,7 @@ impl Supervisor {
             let spec = lost_spec(name.clone(), row, socket.clone());
             let engine = Worker::found(slot::policy(&spec), run);
             let Ok(mut slot) = Slot::new(spec, engine, context) else { continue };
-            slot.reconciled = false;
+            slot.recovery = Recovery::Pending { elsewhere: None };
             let message =
                 format!("worker '{name}': its record is gone; its live agent was found by its pane");
             self.problems.push(Problem::of(Some(&name), message));
@@ -223,7 +222,7 @@ impl Supervisor {
     }
 
     fn reconcile(&mut self, socket: &Option<String>, found: &ServerPanes, look: Look) {
-        let waiting = self.slots.iter().filter(|(_, s)| s.spec.tmux_socket == *socket && !s.reconciled);
+        let waiting = self.slots.iter().filter(|(_, s)| s.spec.tmux_socket == *socket && s.is_unreconciled());
         let names: Vec<(WorkerName, bool)> =
             waiting.map(|(name, slot)| (name.clone(), *slot.engine.phase() == Phase::Lost)).collect();
         self.reconcile_each(names.iter().map(|(name, _)| name), found, look);
@@ -236,7 +235,7 @@ impl Supervisor {
     /// no daemon ran.
     pub(crate) fn resume_after_shutdown(&mut self, name: &WorkerName, was_lost: bool) {
         let may_resume =
-            |slot: &&Slot| self.resumes_after_shutdown && slot.reconciled && !slot.resume_when_over;
+            |slot: &&Slot| self.resumes_after_shutdown && matches!(slot.recovery, Recovery::Done);
         let Some(slot) = self.slots.get(name).filter(may_resume) else { return };
         let is_lost = *slot.engine.phase() == Phase::Lost && !was_lost;
         let paused = slot.engine.ralph().and_then(|ralph| ralph.paused);
@@ -253,8 +252,9 @@ impl Supervisor {
     ) {
         for name in names {
             let Some(slot) = self.slots.get_mut(name) else { continue };
-            if let Some(machine) = slot.elsewhere.take() {
-                slot.reconciled = true;
+            if let Recovery::Pending { elsewhere: Some(machine) } = &slot.recovery {
+                let machine = machine.clone();
+                slot.recovery = Recovery::Done;
                 self.end_run_elsewhere(name, &machine);
                 continue;
             }
@@ -266,7 +266,7 @@ impl Supervisor {
                 }
                 continue;
             }
-            slot.reconciled = true;
+            slot.recovery = Recovery::Done;
             if let (Some(row), Some(server)) = (row, found.server) {
                 slot.pane = Some(Pane {
                     run,
@@ -288,7 +288,7 @@ impl Supervisor {
                 // Processes of the run are still being ended. Nothing else may start before they are gone.
                 tracing::info!(worker = %name, ?seen, "the run is ending");
                 exit::watch(&context, pane);
-                slot.resume_when_over = true;
+                slot.recovery = Recovery::RunEnding;
                 if needs_server {
                     self.step(name, Event::Reachable(false));
                 }

@@ -6,7 +6,7 @@ use swarm_state::notice::PauseBy;
 use tokio::sync::mpsc;
 
 use crate::daemon::messages::{DaemonEnd, DaemonInput, EndedSupervisor, PromptOutcome, RunReport};
-use crate::daemon::slot::Slot;
+use crate::daemon::slot::{Recovery, Slot};
 use crate::daemon::supervisor::Supervisor;
 
 /// How long the end of the daemon waits for the end of an empty tmux server.
@@ -169,7 +169,8 @@ impl Supervisor {
     fn step_of_run(&mut self, name: &WorkerName, event: Event) {
         self.step(name, event);
         let Some(slot) = self.slots.get_mut(name) else { return };
-        if std::mem::take(&mut slot.resume_when_over) {
+        if matches!(slot.recovery, Recovery::RunEnding) {
+            slot.recovery = Recovery::Done;
             self.resume_after_shutdown(name, false);
         }
     }

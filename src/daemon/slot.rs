@@ -57,6 +57,17 @@ pub(crate) enum Start {
     Failed(Reply, Error),
 }
 
+/// The comparison of a worker's saved state with its pane, after a start of the daemon.
+pub(crate) enum Recovery {
+    /// Its tmux server was not looked at yet. `elsewhere` is the machine of its run, if that is not this one.
+    Pending {
+        elsewhere: Option<MachineId>,
+    },
+    /// Its run was ending when this daemon started. The settings may resume the loop once it is over.
+    RunEnding,
+    Done,
+}
+
 /// Requests that wait for the worker to become ready or to stop.
 #[derive(Default)]
 pub(crate) struct Waiting {
@@ -84,12 +95,7 @@ pub(crate) struct Slot {
     pub(crate) story: Option<(TaskTurn, (u64, u64))>,
     pub(crate) saving: Saving,
     pub(crate) start: Start,
-    /// False until the saved state was compared with the panes of its tmux server.
-    pub(crate) reconciled: bool,
-    /// The run was ending when this daemon started, and the settings may resume the loop once it is over.
-    pub(crate) resume_when_over: bool,
-    /// The machine of its current run, if that is not this one. Set until the worker is reconciled.
-    pub(crate) elsewhere: Option<MachineId>,
+    pub(crate) recovery: Recovery,
     pub(crate) busy: BusyList,
     pub(crate) waiting: Waiting,
     /// The run whose hooks last caused a warning, and how many they have caused.
@@ -150,9 +156,7 @@ impl Slot {
             story: None,
             saving: Saving::default(),
             start: Start::Settled,
-            reconciled: true,
-            resume_when_over: false,
-            elsewhere: None,
+            recovery: Recovery::Done,
             busy: BusyList::default(),
             waiting: Waiting::default(),
             hook_warnings: (Run(0), 0),
@@ -338,6 +342,11 @@ impl Slot {
         if self.status_since.is_none_or(|since| since.status != status) {
             self.status_since = Some(StatusSince { status, at: crate::daemon::clock::local_now() });
         }
+    }
+
+    /// Whether its saved state was not yet compared with the panes of its tmux server.
+    pub(crate) fn is_unreconciled(&self) -> bool {
+        matches!(self.recovery, Recovery::Pending { .. })
     }
 
     /// Whether a person has looked at the worker since its last run ended.
