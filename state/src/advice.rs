@@ -46,7 +46,7 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
             format!("fix that, then swarm ralph resume {name}")
         }
         (_, Some(Cause::Paused { by: PauseBy::NoProgress, .. })) => {
-            review(name, "change the task in its file")
+            review(name, &format!("change the task (swarm ralph set {name} prompt_file=FILE)"))
         }
         (_, Some(Cause::Paused { by: PauseBy::StoryStuck, .. })) => {
             review(name, "fix it, the story or its checks")
@@ -179,7 +179,7 @@ mod tests {
                 Status::Running,
                 held,
                 Some(&paused(PauseBy::NoProgress)),
-                "look at the work (swarm ralph diff a), and change the task in its file; then swarm ralph resume a",
+                "look at the work (swarm ralph diff a), and change the task (swarm ralph set a prompt_file=FILE); then swarm ralph resume a",
             ),
             (
                 Status::Paused,

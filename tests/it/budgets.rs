@@ -372,7 +372,7 @@ fn loop_without_progress_is_paused_and_can_be_resumed() {
     let mut follower = w.follow(&w.cli_loop("a", &flags, &[&agent]));
     assert_eq!(follower.wait(&w), 1);
     follower.says("[ralph] a: paused (no progress)\n");
-    follower.says("change the task in its file; then swarm ralph resume a\n");
+    follower.says("change the task (swarm ralph set a prompt_file=FILE); then swarm ralph resume a\n");
     let paused = || {
         w.until("it is paused", || {
             let state = w.ralph_state("a");

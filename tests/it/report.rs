@@ -279,7 +279,8 @@ held: paused (iteration 2/5), no progress
   FAIL  false
   | exit status 1
   next: look at the work (swarm ralph diff held),
-        and change the task in its file; then swarm ralph resume held
+        and change the task (swarm ralph set held prompt_file=FILE);
+        then swarm ralph resume held
 done: done, exited
 ";
     assert_eq!(said, expected);

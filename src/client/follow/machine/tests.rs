@@ -77,7 +77,7 @@ fn follower_exits_with_the_code_of_the_loop() {
         (Entry::LoopFailed { iterations: 5, reason: StopReason::Failures(5) }, logs(1)),
         (Entry::LoopFailed { iterations: 9, reason: StopReason::Unverified }, logs(1)),
         (Entry::LoopFailed { iterations: 9, reason: StopReason::OutOfTime(9) }, logs(1)),
-        (Entry::Paused { by: PauseBy::NoProgress }, resume(1)),
+        (Entry::Paused { by: PauseBy::NoProgress }, advised(PauseBy::NoProgress)),
         (Entry::Paused { by: PauseBy::BudgetUnseen }, advised(PauseBy::BudgetUnseen)),
         (Entry::Paused { by: PauseBy::HeldOut }, advised(PauseBy::HeldOut)),
         (
