@@ -33,6 +33,7 @@ mod save_state;
 pub(crate) use held_requests::HeldRequests;
 pub(crate) use save_state::{SaveState, Saving};
 
+#[derive(Default)]
 pub(crate) struct Origin {
     pub(crate) started: DateTime<FixedOffset>,
     /// The request that created it, for a client that repeats the request.
@@ -138,14 +139,7 @@ impl Slot {
         Ok(Self {
             spec: Arc::new(spec),
             engine,
-            origin: Origin {
-                started: crate::daemon::clock::local_now(),
-                request: None,
-                first_notice: 0,
-                extra: Map::new(),
-                lost_with: None,
-                legacy: None,
-            },
+            origin: Origin { started: crate::daemon::clock::local_now(), ..Origin::default() },
             pane: None,
             worktree: None,
             driver: Driver::start(context),
