@@ -70,7 +70,7 @@ pub enum HostCommand {
 #[derive(Debug, Args)]
 pub struct HostCheck {
     /// Host name
-    pub name: HostName,
+    pub host: HostName,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
@@ -80,7 +80,7 @@ pub struct HostCheck {
 #[derive(Debug, Args)]
 pub struct HostInstall {
     /// Host name
-    pub name: HostName,
+    pub host: HostName,
     /// Executable to copy
     #[arg(long, value_name = "FILE")]
     pub binary: Option<PathBuf>,

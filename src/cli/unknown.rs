@@ -58,21 +58,21 @@ pub fn explain(args: &[OsString], error: &clap::Error) -> Option<Error> {
     unknown_command(args, error).or_else(|| misplaced_word(args, error)).or_else(|| missing_name(error))
 }
 
-/// The error for a command line without the name of a worker.
+/// The error for a command line without the name of a worker, or of a host in `swarm host`.
 fn missing_name(error: &clap::Error) -> Option<Error> {
     let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return None };
-    if error.kind() != ErrorKind::MissingRequiredArgument
-        || !matches!(missing.as_slice(), [one] if one.starts_with("<NAME>"))
-    {
-        return None;
-    }
+    let (what, name, list) = match missing.as_slice() {
+        [one] if one.starts_with("<NAME>") => ("worker", "NAME", LIST),
+        [one] if one == "<HOST>" => ("host", "HOST", "to list hosts: swarm host ls"),
+        _ => return None,
+    };
     // clap's usage has only the options that were given: `swarm clean --discard <NAME>...`.
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
     let words = usage.split_whitespace().skip_while(|word| *word != "swarm");
     let path: Vec<&str> = words.take_while(|word| !word.starts_with(['-', '<', '['])).collect();
     let path = path.join(" ");
     let all = if HAS_ALL.contains(&path.as_str()) { format!(", or {path} --all") } else { String::new() };
-    Some(Error::usage("no worker given").hint(format!("{path} NAME{all}; {LIST}")))
+    Some(Error::usage(format!("no {what} given")).hint(format!("{path} {name}{all}; {list}")))
 }
 
 /// The error for a word of `spawn` or `loop` that is neither an option nor the task: an agent's command without `--`,
@@ -197,12 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn command_line_without_a_worker_gets_the_command_to_type() {
+    fn command_line_without_a_name_gets_the_command_to_type() {
         for (words, wanted) in [
             (&["clean"][..], "swarm clean NAME, or swarm clean --all; to list workers: swarm ls"),
             (&["ralph", "clean", "--discard"], "swarm ralph clean NAME, or swarm ralph clean --all; to list"),
             (&["-c", "f", "kill"], "swarm kill NAME, or swarm kill --all; to list"),
             (&["status", "--format", "json"], "swarm status NAME; to list workers: swarm ls"),
+            (&["host", "check"], "swarm host check HOST; to list hosts: swarm host ls"),
+            (&["host", "install", "--yes"], "swarm host install HOST; to list hosts: swarm host ls"),
         ] {
             assert!(hint(words).is_some_and(|hint| hint.starts_with(wanted)), "{words:?}: {:?}", hint(words));
         }

@@ -157,7 +157,7 @@ fn route(command: &Command) -> HostRoute {
         Command::Config(_) | Command::Notify(_) => {
             HostRoute::Refused("this command", "each machine has settings of its own; run it there")
         }
-        Command::Host(_) => HostRoute::Refused("host", "give the host as an argument: swarm host check NAME"),
+        Command::Host(_) => HostRoute::Refused("host", "give the host as an argument: swarm host check HOST"),
         Command::Demo | Command::Completions(_) => HostRoute::Refused("this command", LOCAL_FILES),
     }
 }

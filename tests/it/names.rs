@@ -38,7 +38,7 @@ fn verbs(command: &clap::Command, path: &[String]) -> Vec<Vec<Option<String>>> {
     for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
         let path: Vec<String> = path.iter().cloned().chain([sub.get_name().to_owned()]).collect();
         found.extend(verbs(sub, &path));
-        let is_name = |arg: &&Arg| matches!(arg.get_id().as_str(), "name" | "names");
+        let is_name = |arg: &&Arg| matches!(arg.get_id().as_str(), "name" | "names" | "host");
         let Some(name) = sub.get_arguments().find(is_name) else { continue };
         let mut words: Vec<Option<String>> = path.into_iter().map(Some).collect();
         if !name.is_positional() {

@@ -22,7 +22,7 @@ async fn tracking(place: &Place, host: &RemoteHost) -> Result<String> {
 }
 
 pub(super) async fn run(ctx: &ClientContext, args: &HostCheck) -> CommandResult {
-    let place = named_place(ctx, &args.name)?;
+    let place = named_place(ctx, &args.host)?;
     place.host().inspect(|host| host.is_checked.store(true, Ordering::Relaxed));
     let tracking = match place.host().filter(|host| host.spec.slurm.is_some()) {
         Some(host) => Some(tracking(&place, host).await?),
@@ -33,18 +33,15 @@ pub(super) async fn run(ctx: &ClientContext, args: &HostCheck) -> CommandResult 
     let (release, pid) = (&client.daemon.daemon, client.daemon.pid);
     if args.format == PageFormat::Json {
         let workers = listing.workers.len();
-        ctx.out.json(&json!({"name": args.name, "swarm": release, "pid": pid, "workers": workers, "proctrack": tracking}))?;
+        ctx.out.json(&json!({"name": args.host, "swarm": release, "pid": pid, "workers": workers, "proctrack": tracking}))?;
         return Ok(0);
     }
     let count = swarm_state::notice::counted(listing.workers.len(), "worker");
-    match tracking {
-        Some(kind) => ctx
-            .out
-            .line(&format!("{}: Slurm answers and uses {kind}; swarm {release}, with {count}", args.name))?,
-        None => ctx
-            .out
-            .line(&format!("{}: its daemon (pid {pid}) is swarm {release}, with {count}", args.name))?,
-    }
+    let found = match tracking {
+        Some(kind) => format!("Slurm answers and uses {kind}; swarm {release}"),
+        None => format!("its daemon (pid {pid}) is swarm {release}"),
+    };
+    ctx.out.line(&format!("{}: {found}, with {count}", args.host))?;
     if release != RELEASE {
         ctx.out.note(&format!("this is swarm {RELEASE}"));
     }

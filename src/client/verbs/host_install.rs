@@ -39,7 +39,7 @@ mv -f "$new" "$dir/swarm"
 "#;
 
 pub(super) async fn run(ctx: &ClientContext, args: &HostInstall) -> CommandResult {
-    let place = named_place(ctx, &args.name)?;
+    let place = named_place(ctx, &args.host)?;
     let Some(host) = place.host().filter(|host| host.spec.ssh.is_some()) else {
         return Err(Error::usage("this machine is not a remote host").hint("swarm host ls").into());
     };
