@@ -138,22 +138,22 @@ impl BatchErrors {
 }
 
 /// Changes workers by one call each. `done` is printed before the name of a changed worker, `was_so` after the name of
-/// one that needed no change. Returns the exit status, and whether a worker was changed.
+/// one that needed no change. Returns the exit status, and the changed workers.
 pub(super) async fn change(
     ctx: &ClientContext,
     names: Vec<String>,
     format: PageFormat,
     call: impl Fn(String) -> Call,
     (done, was_so): (&str, &str),
-) -> Result<(u8, bool), Failure> {
+) -> Result<(u8, Vec<String>), Failure> {
     let mut failures = BatchErrors::new(ctx.out, format, names.len() == 1);
-    let mut any = false;
+    let mut changed_names = vec![];
     let calls = names.into_iter().map(|name| (name.clone(), call(name)));
     // The answers of the calls for loops have a further field.
     for (name, answer) in call_each::<HoldChanged>(ctx, calls, QUICK_TIMEOUT).await? {
         match answer {
             Ok(HoldChanged { changed, warnings }) => {
-                any |= changed;
+                changed_names.extend(changed.then(|| name.clone()));
                 warnings.iter().for_each(|warning| ctx.out.warn(warning));
                 if failures.is_json() {
                     failures.answer(&name, &json!({"changed": changed, "warnings": warnings}), None)?;
@@ -166,7 +166,7 @@ pub(super) async fn change(
             Err(error) => failures.add(&name, error)?,
         }
     }
-    Ok((failures.end()?, any))
+    Ok((failures.end()?, changed_names))
 }
 
 /// Prints which snapshots were deleted, and which were kept and how to delete them.

@@ -115,6 +115,19 @@ fn watching_a_worker_does_not_hold_it_and_neither_does_send() {
 }
 
 #[test]
+fn hint_of_a_hold_names_only_the_workers_that_it_changed() {
+    let w = World::new();
+    w.spawn("held", &[], &["sleep", "600"]).ok();
+    w.spawn("c", &[], &["sleep", "600"]).ok();
+    w.swarm(&["hold", "held"]).ok();
+    let ran =
+        w.swarm(&["hold", "nope", "held", "c"]).code(2).says("holding c\n").warns("no worker named 'nope'");
+    assert!(ran.err.ends_with("hint: swarm goes on after: swarm release c\n"), "{}", ran.err);
+    let ran = w.swarm(&["hold", "nope", "held"]).code(2);
+    assert!(!ran.err.contains("swarm release"), "{}", ran.err);
+}
+
+#[test]
 fn a_held_loop_starts_no_iteration_after_its_agent_has_ended() {
     let (w, mut agent) = working_loop();
     w.swarm(&["hold", "l"]).ok().says("holding l").warns("swarm goes on after: swarm release l");

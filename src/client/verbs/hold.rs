@@ -8,11 +8,10 @@ use crate::protocol::{Call, Named};
 
 pub(super) async fn run(ctx: &ClientContext, args: HoldArgs) -> CommandResult {
     let names = names(ctx, &args.names, false, |_| false).await?;
-    let hint = format!("swarm goes on after: swarm release {}", names.join(" "));
     let call = |name| Call::Hold(Named { name });
     let (status, held) = change(ctx, names, PageFormat::Text, call, ("holding", "is already held")).await?;
-    if held {
-        ctx.out.hint(&hint);
+    if !held.is_empty() {
+        ctx.out.hint(&format!("swarm goes on after: swarm release {}", held.join(" ")));
     }
     Ok(status)
 }
