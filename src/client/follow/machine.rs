@@ -44,6 +44,8 @@ pub(super) struct Machine {
     pub(super) asked: bool,
     /// The loop is paused.
     paused: bool,
+    /// No agent works.
+    no_agent: bool,
     /// How the loop ended according to the last snapshot. Its last notices may arrive later.
     pending: Option<FollowEnd>,
     /// The daemon has paused the loop because it stops, or has stopped.
@@ -75,7 +77,7 @@ impl Machine {
         if notice.worker != self.name || notice.seq <= self.seen {
             return vec![];
         }
-        self.seen = notice.seq;
+        (self.seen, self.no_agent) = (notice.seq, !notice.status.is_live());
         let mut acts: Vec<FollowAction> =
             notice.entry.follow_line(&self.name).map(FollowAction::Print).into_iter().collect();
         let holds_now = notice.seq > self.repeated;
@@ -89,7 +91,7 @@ impl Machine {
             }
             Entry::Paused { by } => {
                 self.paused = true;
-                self.end_if_parked(*by == PauseBy::User && !notice.status.is_live())
+                self.end_if_parked(*by == PauseBy::User && self.no_agent)
             }
             Entry::Resumed => {
                 (self.paused, self.asked) = (false, false);
@@ -125,7 +127,7 @@ impl Machine {
             | Entry::Held { .. }
             | Entry::Released
             | Entry::Lost { .. }
-            | Entry::Warning { .. } => self.end_if_parked(!notice.status.is_live()),
+            | Entry::Warning { .. } => self.end_if_parked(self.no_agent),
         };
         acts.extend(end.map(FollowAction::End));
         acts
@@ -159,7 +161,7 @@ impl Machine {
 
     pub(super) fn view(&mut self, worker: &WorkerView) {
         self.pending = if worker.started == self.started {
-            self.paused = is_paused(worker);
+            (self.paused, self.no_agent) = (is_paused(worker), !worker.status.is_live());
             self.verdict(worker)
         } else {
             Some(FollowEnd::failed(format!("worker '{}' was replaced by another", self.name)))
@@ -184,7 +186,7 @@ impl Machine {
             LoopStatus::Paused if metadata.paused_by.is_some_and(|by| !by.is_user()) => {
                 Some(self.resumable(Status::Paused, worker.cause.as_ref()))
             }
-            LoopStatus::Paused => self.end_if_parked(!worker.status.is_live()),
+            LoopStatus::Paused => self.end_if_parked(self.no_agent),
         }
     }
 
@@ -196,7 +198,10 @@ impl Machine {
             return vec![FollowAction::End(FollowEnd { code: 130, error: None, hint })];
         }
         self.asked = true;
-        let note = format!("pausing {name}: its current agent finishes first (Ctrl-C again: detach)");
+        let note = match self.paused && self.no_agent {
+            true => format!("{name} is already paused"),
+            false => format!("pausing {name}: its current agent finishes first (Ctrl-C again: detach)"),
+        };
         vec![FollowAction::Note(note), FollowAction::Pause]
     }
 

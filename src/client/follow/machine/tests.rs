@@ -142,6 +142,27 @@ fn a_pause_with_no_agent_ends_at_once() {
 }
 
 #[test]
+fn interrupt_of_a_paused_loop_does_not_announce_an_agent() {
+    let note = |m: &mut Machine| match m.interrupt().as_slice() {
+        [FollowAction::Note(note), FollowAction::Pause] => note.clone(),
+        acts => panic!("{acts:?}"),
+    };
+    let by_user = json!({"status": "paused", "paused_by": "user"});
+    for (status, wanted) in [
+        ("running", "pausing a: its current agent finishes first (Ctrl-C again: detach)"),
+        ("paused", "a is already paused"),
+    ] {
+        let mut m = machine();
+        m.snapshot(&snapshot(20, worker(status, by_user.clone())));
+        assert_eq!(note(&mut m), wanted);
+    }
+    let mut m = machine();
+    m.notice(&notice(11, Status::Running, Entry::Paused { by: PauseBy::User }));
+    m.notice(&notice(12, Status::Paused, ended(1)));
+    assert_eq!(note(&mut m), "a is already paused");
+}
+
+#[test]
 fn second_interrupt_detaches_with_130() {
     let mut m = machine();
     m.interrupt();
