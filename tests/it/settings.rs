@@ -207,11 +207,16 @@ fn config_edit_creates_the_file_and_keeps_an_edit_with_an_error() {
     w.set("VISUAL", "sed -i s/#command/comand/");
     let said = w.swarm(&["config", "edit"]).code(1).err;
     assert!(said.contains("unknown key 'comand' (did you mean 'command'?)\n"), "{said}");
-    assert!(said.ends_with("hint: your changes are saved; to correct them: swarm config edit\n"), "{said}");
+    assert!(said.starts_with("your changes are saved\n"), "{said}");
+    assert!(said.ends_with("hint: to correct the file: swarm config edit\n"), "{said}");
     assert!(fs::read_to_string(&user).unwrap().contains("\ncomand = "));
     w.set("VISUAL", "sed -i s/comand/command/");
-    w.swarm(&["config", "edit"]).ok().says("config.toml: ok\n");
+    w.swarm(&["config", "edit"]).ok().says("config.toml: ok\n").warns("your changes are saved");
     assert!(!w.work().join("swarm.toml").exists());
+    w.set("VISUAL", "true");
+    let said = w.swarm(&["config", "edit"]).code(1).err;
+    assert!(said.starts_with("nothing was changed\n") && !said.contains("saved"), "{said}");
+    assert!(said.ends_with("hint: to correct the file: swarm config edit\n"), "{said}");
     w.swarm(&["config", "edit", "--project"]).ok().says("swarm.toml: ok\n");
     assert!(w.work().join("swarm.toml").exists());
 }

@@ -27,6 +27,7 @@ pub(super) fn run(ctx: &ClientContext, args: &ConfigEdit) -> CommandResult {
         (None, false) => (ctx.place()?.user_config(), String::new()),
     };
     let created = create(&path).map_err(|e| failed("create", &path, e))?;
+    let before = fs::read(&path).ok();
     if let Err(error) = edit(&editor, &path) {
         // An editor that did not start leaves no file behind.
         if created && fs::read_to_string(&path).is_ok_and(|text| text == TEMPLATE) {
@@ -34,9 +35,11 @@ pub(super) fn run(ctx: &ClientContext, args: &ConfigEdit) -> CommandResult {
         }
         return Err(error.into());
     }
+    let is_same = fs::read(&path).ok() == before;
+    ctx.out.note(if is_same { "nothing was changed" } else { "your changes are saved" });
     let errors = config_check::check(ctx)?;
     if errors.iter().any(|(file, _)| *file == path) {
-        ctx.out.hint(&format!("your changes are saved; to correct them: swarm config edit{flag}"));
+        ctx.out.hint(&format!("to correct the file: swarm config edit{flag}"));
     }
     Ok(u8::from(!errors.is_empty()))
 }
