@@ -141,17 +141,28 @@ fn why_of_a_loop_paused_without_progress_suggests_a_look_at_its_work() {
 }
 
 #[test]
+fn why_of_a_loop_without_its_state_suggests_only_what_is_left() {
+    let w = World::new();
+    let repo = w.repo("repo").display().to_string();
+    let flags = |check| ["-n", "1", "--cwd", &repo, "--check", check].map(str::to_owned);
+    for (name, check, code, before, after) in [
+        ("a", "test -e done", 0, "review the work: swarm ralph diff a", format!("review the work in {repo}")),
+        ("b", "false", 1, "for details: swarm report b; to ", "to start it again: swarm respawn b".into()),
+    ] {
+        let flags = flags(check);
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        looped(&w, name, &flags, "touch done").code(code);
+        assert!(why(&w, name).contains(&format!("\nnext: {before}")), "{}", why(&w, name));
+        w.swarm(&["ralph", "clean", name]).ok();
+        assert!(why(&w, name).ends_with(&format!("\nnext: {after}\n")), "{}", why(&w, name));
+    }
+}
+
+#[test]
 fn every_loop_end_is_reported_with_the_next_step() {
     let w = World::new();
     for (name, flags, script, code, end, next) in [
-        (
-            "done",
-            &["-n", "2", "--check", "true"][..],
-            "exit 0",
-            0,
-            "all_checks_passed",
-            "swarm ralph diff done",
-        ),
+        ("done", &["-n", "2", "--check", "true"][..], "exit 0", 0, "all_checks_passed", "work in /"),
         (
             "max",
             &["-n", "1", "--check", "false"],
@@ -176,7 +187,7 @@ fn every_loop_end_is_reported_with_the_next_step() {
             "failed",
             "swarm logs bad",
         ),
-        ("said", &["-n", "3", "--done-pattern", "ALL DONE"], "echo ALL DONE", 0, "done_pattern", "diff said"),
+        ("said", &["-n", "3", "--done-pattern", "ALL DONE"], "echo ALL DONE", 0, "done_pattern", "work in /"),
         (
             "slow",
             &["-n", "3", "--max-time", "12", "--check", "false"],
@@ -192,7 +203,7 @@ fn every_loop_end_is_reported_with_the_next_step() {
             "printf '\\n<promise>OK</promise>\\n'",
             0,
             "promise_accepted",
-            "diff vow",
+            "work in /",
         ),
     ] {
         looped(&w, name, flags, script).code(code);

@@ -174,10 +174,9 @@ fn lacks_tests(report: &Report) -> bool {
 
 /// Whether the last iteration was refused because of changed test files that were not approved since.
 fn changed_tests(report: &Report) -> bool {
-    let Some(last) = report.iterations.last().filter(|last| last.commit != report.approved) else {
-        return false;
-    };
-    last.verdict.as_ref().is_some_and(|verdict| verdict.proofs.iter().any(refuses_tests))
+    let last = report.iterations.last().filter(|last| last.commit != report.approved);
+    let verdict = last.and_then(|last| last.verdict.as_ref());
+    verdict.is_some_and(|verdict| verdict.proofs.iter().any(refuses_tests))
 }
 
 fn after(report: &Report, end: LoopEnd) -> String {
@@ -189,7 +188,10 @@ fn after(report: &Report, end: LoopEnd) -> String {
         | LoopEnd::StoriesApproved
         | LoopEnd::DonePattern => match &report.worktree {
             Some(worktree) => merge_command(name, &worktree.base_repo, &last_work(report, &worktree.branch)),
-            None => format!("review the work: swarm ralph diff {name}"),
+            None if report.iterations.iter().any(|it| it.commit.is_some()) => {
+                format!("review the work: swarm ralph diff {name}")
+            }
+            None => format!("review the work in {}", report.cwd.display()),
         },
         _ if matches!(&report.cause, Some(Cause::Stopped { reason: StopReason::NoGate, .. })) => {
             "require a check that passes at the start, or omit --allow-preexisting".to_owned()
@@ -203,7 +205,9 @@ fn after(report: &Report, end: LoopEnd) -> String {
         }
         LoopEnd::MaxIterations | LoopEnd::BudgetExhausted | LoopEnd::Timeout => {
             let verb = if report.raise.is_some() { "continue it" } else { "start it again" };
-            format!("for details: swarm report {name}; to {verb}: {}", again(report))
+            // `ralph clean` deletes the iterations.
+            let details = report.iterations.first().map(|_| format!("for details: swarm report {name}; "));
+            format!("{}to {verb}: {}", details.unwrap_or_default(), again(report))
         }
         LoopEnd::PromptMissing => {
             format!("restore {}, then swarm respawn {name}", report.prompt_file.display())
