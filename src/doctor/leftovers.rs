@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::git;
 use crate::shell::quote_path;
 use crate::store::{DaemonLock, Damage, DamagedFile};
-use crate::tmux::ServerSurvey;
+use crate::tmux::{PaneRow, ServerSurvey};
 
 /// How many repositories are examined, and the time limit for each.
 const MAX_REPOS: usize = 20;
@@ -24,7 +24,8 @@ const REPO_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// State files that are damaged, set aside or written by a newer swarm; temporary files.
 pub(super) fn files(observed: &Observed) -> Vec<Check> {
-    let mut checks: Vec<Check> = observed.disk.found.iter().map(damaged).collect();
+    let root = observed.paths.ralph_root();
+    let mut checks: Vec<Check> = observed.disk.found.iter().map(|found| damaged(found, &root)).collect();
     let list = observed.paths.legacy_state();
     for problem in &observed.disk.problems {
         let hint =
@@ -75,7 +76,7 @@ impl Observed {
     }
 }
 
-fn damaged(found: &DamagedFile) -> Check {
+fn damaged(found: &DamagedFile, ralph_root: &Path) -> Check {
     let DamagedFile { path, damage, cause } = found;
     let shown = path.display();
     match damage {
@@ -88,18 +89,19 @@ fn damaged(found: &DamagedFile) -> Check {
             let message = format!("'{shown}' was not changed: {cause}");
             Check::fail("state-files", message, "use the newer swarm, or move the file away")
         }
-        Damage::Broken => {
+        Damage::Broken | Damage::Unreadable => {
             let message = format!("'{shown}' cannot be read: {cause}");
-            let hint = "fix it, or have the daemon set it aside: swarm daemon restart";
+            let hint = match path.strip_prefix(ralph_root).ok().and_then(Path::parent) {
+                _ if *damage == Damage::Unreadable => format!("check it: ls -ld {}", quote_path(path)),
+                // The daemon does not read the file of a loop that has ended.
+                Some(name) => format!("if the loop has ended: swarm ralph clean {}", name.display()),
+                None => "fix it, or have the daemon set it aside: swarm daemon restart".to_owned(),
+            };
             Check::fail("state-files", message, hint)
         }
         Damage::Events => {
             let message = format!("the event log '{shown}' is damaged: {cause}; the other events are kept");
             Check::warn("event-log", message, "to see where events are missing: swarm events --kind missing")
-        }
-        Damage::Unreadable => {
-            let message = format!("'{shown}' cannot be read: {cause}");
-            Check::fail("state-files", message, format!("check it: ls -ld {}", quote_path(path)))
         }
     }
 }
@@ -109,28 +111,24 @@ pub(super) fn panes(observed: &Observed) -> Vec<Check> {
     let ServerSurvey::Alive { rows, .. } = &observed.server else { return vec![] };
     let is_known = |text: &str| WorkerName::new(text).is_ok_and(|name| observed.disk.names.contains(&name));
     let strays = rows.iter().filter(|row| !row.worker.as_deref().is_some_and(is_known));
-    strays
-        .map(|row| {
-            let socket = observed.paths.tmux_socket();
-            match &row.worker {
-                Some(worker) => {
-                    let message =
-                        format!("pane {} is marked as worker '{worker}', which has no record", row.pane);
-                    let is_loop = observed.disk.loops.iter().any(|(name, _)| name.as_str() == worker);
-                    // How to spawn it again was in the record.
-                    let how = if is_loop { ", as a worker that is not a loop" } else { "" };
-                    let hint = format!("to supervise it again{how}: swarm daemon restart");
-                    Check::warn("orphans", message, hint)
-                }
-                None => {
-                    let message = format!("pane {} of swarm's tmux session belongs to no worker", row.pane);
-                    let hint =
-                        format!("examine it: tmux -S {} attach -t '{}'", quote_path(&socket), row.pane);
-                    Check::warn("orphans", message, hint)
-                }
-            }
-        })
-        .collect()
+    let socket = quote_path(&observed.paths.tmux_socket());
+    let check = |row: &PaneRow| {
+        let pane = &row.pane;
+        let Some(worker) = &row.worker else {
+            let message = format!("pane {pane} of swarm's tmux session belongs to no worker");
+            return Check::warn(
+                "orphans",
+                message,
+                format!("examine it: tmux -S {socket} attach -t '{pane}'"),
+            );
+        };
+        let message = format!("pane {pane} is marked as worker '{worker}', which has no record");
+        let is_loop = observed.disk.loops.iter().any(|(name, _)| name.as_str() == worker);
+        // How to spawn it again was in the record.
+        let how = if is_loop { ", as a worker that is not a loop" } else { "" };
+        Check::warn("orphans", message, format!("to supervise it again{how}: swarm daemon restart"))
+    };
+    strays.map(check).collect()
 }
 
 /// Branches and worktrees made by swarm, in the known repositories and in the current one.
