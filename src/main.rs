@@ -84,8 +84,12 @@ fn status(result: CommandResult, json: bool, out: Out) -> u8 {
 
 fn dispatch(cli: Cli) -> CommandResult {
     // Errors in the file of --config are reported by every command, also by those that need no settings. `config` has
-    // better reports.
-    if let Some(config) = cli.config.as_ref().filter(|_| !matches!(cli.command, Command::Config(_))) {
+    // better reports, and a person must be able to stop the daemon in spite of them.
+    let is_exempt = matches!(
+        cli.command,
+        Command::Config(_) | Command::Daemon(DaemonCommand::Stop | DaemonCommand::Status(_))
+    );
+    if let Some(config) = cli.config.as_ref().filter(|_| !is_exempt) {
         Settings::load(&Paths::from_env()?.user_config(), Some(Path::new("swarm.toml")), Some(config))?;
     }
     match cli.on_host()? {
@@ -127,10 +131,6 @@ fn not_parsed(error: &clap::Error, out: Out) -> CommandResult {
         return Ok(2);
     }
     let text = error.render();
-    if out.has_color() {
-        out.raw(&text.ansi().to_string())?
-    } else {
-        out.raw(&text.to_string())?
-    }
+    out.raw(&if out.has_color() { text.ansi().to_string() } else { text.to_string() })?;
     Ok(0)
 }

@@ -34,8 +34,7 @@ pub(super) fn print_paused(ctx: &ClientContext, paused: &[String]) -> Result<(),
     let loops =
         if paused.len() == 1 { "1 loop is".to_owned() } else { format!("{} loops are", paused.len()) };
     ctx.out.line(&format!("{loops} paused by the shutdown; to resume:"))?;
-    let lines: Vec<String> = paused.iter().map(|name| format!("  swarm ralph resume {name}")).collect();
-    ctx.out.lines(&lines)
+    paused.iter().try_for_each(|name| ctx.out.line(&format!("  swarm ralph resume {name}")))
 }
 
 /// Requests that a daemon ends. The error for a daemon that hangs has a hint how to kill it.

@@ -122,7 +122,7 @@ fn requested_settings_file_must_exist() {
     for verb in [
         &["spawn", "--", "sh"][..],
         &["ls"],
-        &["daemon", "status"],
+        &["daemon", "start"],
         &["daemon", "run"],
         &["ralph", "template"],
     ] {
@@ -131,6 +131,9 @@ fn requested_settings_file_must_exist() {
     w.write("bad.toml", "comand = []\n");
     w.swarm(&["ls", "-c", "bad.toml"]).code(1).warns("bad.toml:1: unknown key 'comand'");
     assert_eq!(w.daemon_pid(), None);
+    w.swarm(&["daemon", "start"]).ok();
+    w.swarm(&["-c", "bad.toml", "daemon", "status"]).ok().says("daemon running");
+    w.swarm(&["-c", "missing.toml", "daemon", "stop"]).ok().says("daemon stopped");
 }
 
 #[test]
@@ -210,13 +213,13 @@ fn config_edit_creates_the_file_and_keeps_an_edit_with_an_error() {
     assert!(said.starts_with("your changes are saved\n"), "{said}");
     assert!(said.ends_with("hint: to correct the file: swarm config edit\n"), "{said}");
     assert!(fs::read_to_string(&user).unwrap().contains("\ncomand = "));
-    w.set("VISUAL", "sed -i s/comand/command/");
-    w.swarm(&["config", "edit"]).ok().says("config.toml: ok\n").warns("your changes are saved");
-    assert!(!w.work().join("swarm.toml").exists());
     w.set("VISUAL", "true");
     let said = w.swarm(&["config", "edit"]).code(1).err;
     assert!(said.starts_with("nothing was changed\n") && !said.contains("saved"), "{said}");
     assert!(said.ends_with("hint: to correct the file: swarm config edit\n"), "{said}");
+    w.set("VISUAL", "sed -i s/comand/command/");
+    w.swarm(&["config", "edit"]).ok().says("config.toml: ok\n").warns("your changes are saved");
+    assert!(!w.work().join("swarm.toml").exists());
     w.swarm(&["config", "edit", "--project"]).ok().says("swarm.toml: ok\n");
     assert!(w.work().join("swarm.toml").exists());
 }

@@ -1,5 +1,6 @@
 //! `swarm daemon stop`: stop the daemon. Agents go on in tmux.
 
+use swarm_state::notice::counted;
 use tokio::time::Instant;
 
 use crate::client::connect;
@@ -24,12 +25,8 @@ pub(super) async fn run(ctx: &ClientContext) -> CommandResult {
     ctx.out.line("daemon stopped")?;
     stopped.warnings.iter().for_each(|warning| ctx.out.warn(warning));
     if stopped.agents > 0 {
-        let agents = if stopped.agents == 1 {
-            "1 agent keeps".into()
-        } else {
-            format!("{} agents keep", stopped.agents)
-        };
-        ctx.out.line(&format!("{agents} running in tmux; to end them: swarm kill NAME"))?;
+        let (agents, ending) = (counted(stopped.agents, "agent"), if stopped.agents == 1 { "s" } else { "" });
+        ctx.out.line(&format!("{agents} keep{ending} running in tmux; to end them: swarm kill NAME"))?;
     }
     print_paused(ctx, &stopped.paused)?;
     Ok(0)
