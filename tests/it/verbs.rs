@@ -360,3 +360,15 @@ fn daemon_status_reports_whether_the_daemon_runs() {
     w.swarm(&["daemon", "stop"]).ok();
     assert_eq!(w.daemon_pid(), None);
 }
+
+#[test]
+fn fetch_of_a_worker_here_differs_from_an_unknown_one() {
+    let w = World::new();
+    w.spawn("a", &[], &["true"]).ok();
+    w.swarm(&["fetch", "a"])
+        .code(2)
+        .warns("the worker is on this machine")
+        .warns("hint: name it as HOST/NAME");
+    let said = w.swarm(&["fetch", "nope"]).code(2).err;
+    assert!(said.contains("no worker named 'nope'") && !said.contains("this machine"), "{said}");
+}
