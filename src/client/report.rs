@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use swarm_state::cause::Cause;
 use swarm_state::ends::LoopEnd;
 use swarm_state::gates::{CheckResult, Verdict};
 use swarm_state::ledger::Iteration;
-use swarm_state::model::LoopStatus;
+use swarm_state::model::{LoopStatus, Status};
 use swarm_state::notice::{counted, dollars, duration};
 use swarm_state::proof_summary::ProofSummary;
 use swarm_state::screen::printable;
@@ -49,6 +50,17 @@ pub(super) fn end_word(report: &Report) -> &'static str {
         (None, LoopStatus::Paused) => "paused",
         (None, LoopStatus::Running | LoopStatus::Stopped | LoopStatus::Failed) => "running",
     }
+}
+
+/// Formats why the loop is in its state, after a colon and without the status, which stands before it.
+pub(super) fn why(report: &Report) -> String {
+    let reason = match &report.cause {
+        Some(Cause::Paused { by, detail }) if report.worker_status == Status::Paused => {
+            Some(detail.as_deref().unwrap_or(by.brief()))
+        }
+        _ => report.reason.as_deref(),
+    };
+    reason.map(|reason| format!(": {}", printable(reason))).unwrap_or_default()
 }
 
 /// Formats `3 iterations, 2m 5s, $0.12`.

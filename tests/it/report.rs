@@ -132,12 +132,11 @@ fn why_of_a_loop_paused_without_progress_suggests_a_look_at_its_work() {
     looped(&w, "a", &["-n", "5", "--cwd", &repo, "--check", "false", "--no-progress", "2"], "exit 0").code(1);
     let said = why(&w, "a");
     assert!(said.contains("\nin force: 1 check, watched files, canary\n"), "{said}");
-    assert!(
-        said.contains("paused: no progress")
-            && said.contains("next: look at the work (swarm ralph diff a), "),
-        "{said}"
-    );
+    assert!(said.starts_with("a: paused (iteration 2/5): no progress\n"), "{said}");
+    assert!(said.contains("next: look at the work (swarm ralph diff a), "), "{said}");
     assert_eq!(report(&w, "a")["status"], "paused");
+    let said = w.swarm(&["report", "a"]).ok().out;
+    assert!(said.contains("\npaused, 2 iterations, ") && said.contains("s: no progress\n"), "{said}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use swarm_state::tasks::history::{StoryHistory, story_histories};
 
 use crate::client::report::{
     agent_seconds, before_first, check_seconds, end_word, gates, outcome, proof_to_show, quoted_agent,
-    quoted_check, unapproved, used, watched, worktree,
+    quoted_check, unapproved, used, watched, why, worktree,
 };
 use crate::client::worker::local_time;
 use crate::protocol::Report;
@@ -90,8 +90,7 @@ pub(super) fn markdown(report: &Report, since: Option<DateTime<FixedOffset>>) ->
 
 /// Formats the state of the loop and its use of time.
 pub(super) fn summary(report: &Report, used: &str, since: Option<DateTime<FixedOffset>>) -> Vec<String> {
-    let why = report.reason.as_ref().map(|reason| format!(": {}", printable(reason))).unwrap_or_default();
-    let mut lines = vec![format!("{}, {used}{why}", end_word(report))];
+    let mut lines = vec![format!("{}, {used}{}", end_word(report), why(report))];
     if let Some(since) = since {
         let iterations = counted(report.iterations.len() as u64, "iteration");
         lines.push(format!("since {}: {iterations}", since.format("%Y-%m-%d %H:%M")));

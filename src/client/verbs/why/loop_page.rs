@@ -14,7 +14,7 @@ use swarm_state::screen::printable;
 
 use crate::client::report::{
     before_first, gates, is_stuck_at_base, last_work, merge_command, proof_to_show, shows_output, unapproved,
-    used, watched,
+    used, watched, why,
 };
 use crate::client::worker::{quoted, reset};
 use crate::protocol::Report;
@@ -28,7 +28,7 @@ pub(super) fn page(report: &Report) -> Vec<String> {
         report.worker_status,
         report.current_iteration,
         report.max_iterations,
-        report.reason.as_ref().map(|reason| format!(": {}", printable(reason))).unwrap_or_default()
+        why(report)
     )];
     lines.extend(reset(report.cause.as_ref()).map(|reset| format!("goes on: {reset}")));
     if !report.task.is_empty() {
