@@ -66,9 +66,11 @@ const PAUSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FollowResult {
     pub(super) code: u8,
+    /// The next step. The caller prints it last, after the result.
+    pub(super) hint: Option<String>,
     /// The follower was interrupted with Ctrl-C or SIGTERM.
     pub(super) was_interrupted: bool,
     /// The daemon stopped, which paused the loop. A request now would start another daemon.
@@ -172,30 +174,22 @@ async fn follow(
         progress_line.draw(ctx);
         let input = next(&mut events, &mut signals, &machine, progress_line.line.is_some()).await;
         progress_line.update(&input, &place, &name, &send);
-        let acts = match input {
-            FollowEvent::Tick | FollowEvent::Spent(_) => vec![],
+        let mut acts = vec![];
+        match input {
+            FollowEvent::Tick | FollowEvent::Spent(_) => {}
             FollowEvent::HangUp => return Ok(FollowResult { code: 129, ..FollowResult::default() }),
-            FollowEvent::Interrupt => machine.interrupt(),
-            FollowEvent::Quiet => machine.pending().cloned().map(FollowAction::End).into_iter().collect(),
-            FollowEvent::Notice(notice) => machine.notice(&notice),
-            FollowEvent::Snapshot(snapshot) => machine.snapshot(&snapshot),
-            FollowEvent::Paused(Ok(worker)) => {
-                machine.view(&worker);
-                vec![]
-            }
-            FollowEvent::Paused(Err(error)) => {
-                not_paused(ctx, &name, error)?;
-                vec![]
-            }
-            FollowEvent::Printed(lines) => {
-                lines.iter().try_for_each(|line| say(line))?;
-                vec![]
-            }
-            FollowEvent::DaemonStopped => vec![FollowAction::End(machine.stopped())],
+            FollowEvent::Interrupt => acts = machine.interrupt(),
+            FollowEvent::Quiet => acts.extend(machine.pending().cloned().map(FollowAction::End)),
+            FollowEvent::Notice(notice) => acts = machine.notice(&notice),
+            FollowEvent::Snapshot(snapshot) => acts = machine.snapshot(&snapshot),
+            FollowEvent::Paused(Ok(worker)) => machine.view(&worker),
+            FollowEvent::Paused(Err(error)) => not_paused(ctx, &name, error)?,
+            FollowEvent::Printed(lines) => lines.iter().try_for_each(|line| say(line))?,
+            FollowEvent::DaemonStopped => acts.push(FollowAction::End(machine.stopped())),
             FollowEvent::Disconnected(error) => {
                 return Err(error.hint(format!("swarm ralph status {name}")).into());
             }
-        };
+        }
         for act in acts {
             match act {
                 FollowAction::Print(line) => say(&printable(&line))?,
@@ -206,9 +200,10 @@ async fn follow(
                 FollowAction::End(end) => {
                     wait_for_pause(ctx, &name, asked.take()).await;
                     last_lines(&mut events, options, &say).await?;
-                    let code = finish(ctx, end)?;
+                    let FollowEnd { code, error, hint } = end;
+                    error.into_iter().for_each(|message| ctx.out.error(&Error::invalid(message)));
                     let (was_interrupted, daemon_stopped) = (machine.asked, machine.daemon_stopped);
-                    return Ok(FollowResult { code, was_interrupted, daemon_stopped });
+                    return Ok(FollowResult { code, hint, was_interrupted, daemon_stopped });
                 }
             }
         }
@@ -234,14 +229,6 @@ async fn wait_for_pause(ctx: &ClientContext, name: &str, asked: Option<JoinHandl
     if !matches!(timeout(PAUSE_TIMEOUT, asked).await, Ok(Ok(true))) {
         ctx.out.warn(&format!("the loop of {name} may still be running; check: swarm ralph status {name}"));
     }
-}
-
-fn finish(ctx: &ClientContext, end: FollowEnd) -> CommandResult {
-    if let Some(message) = end.error {
-        ctx.out.error(&Error::invalid(message));
-    }
-    end.hint.iter().for_each(|hint| ctx.out.hint(hint));
-    Ok(end.code)
 }
 
 /// Prints the agent's last output, which arrives after the loop's last line.

@@ -252,3 +252,14 @@ fn a_replaced_loop_ends_its_first_follower() {
     assert!(!is_alive(one.pid(1).unwrap()));
     assert!(is_alive(two.pid(1).unwrap()));
 }
+
+#[test]
+fn loop_prints_the_next_step_after_its_result() {
+    let w = World::new();
+    let mut command = w.command("sh");
+    let flags = "--name a --no-promise --check false --no-progress 1 -- true";
+    command.args(["-c", &format!("exec '{SWARM}' loop x {flags} 2>&1")]).current_dir(w.repo("repo"));
+    let said = w.run(command).code(1).out;
+    let end = "s)\n  FAIL  false\nhint: to go on: swarm ralph resume a\n";
+    assert!(said.contains("\na: paused (1 iteration, ") && said.ends_with(end), "{said}");
+}

@@ -89,9 +89,11 @@ pub(super) async fn run(ctx: &ClientContext, mut args: Loop) -> CommandResult {
             let error = Error::new(ErrorCode::NoDaemon, "the daemon was stopped, and the loop is paused");
             ctx.out.json_error(&error.hint(format!("swarm ralph resume {}", spawned.worker.name)));
         }
+        followed.hint.iter().for_each(|hint| ctx.out.hint(hint));
         return Ok(followed.code);
     }
     let printed = print_result(ctx, &spawned.worker.name, format, followed.was_interrupted).await;
+    followed.hint.iter().for_each(|hint| ctx.out.hint(hint));
     follow::failed_if_unread(printed.map(|()| followed.code))
 }
 

@@ -130,5 +130,7 @@ pub(super) async fn print_and_follow(
     let is_text = report.format == PageFormat::Text;
     let lines = if is_text { follow::LineTarget::Stdout } else { follow::LineTarget::Stderr };
     let options = follow::FollowOptions { stream: report.stream, lines, progress: false };
-    follow::result(ctx, spawned, options, signals).await.map(|followed| followed.code)
+    let followed = follow::result(ctx, spawned, options, signals).await?;
+    followed.hint.iter().for_each(|hint| ctx.out.hint(hint));
+    Ok(followed.code)
 }
