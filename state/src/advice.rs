@@ -8,6 +8,7 @@ use crate::ends::StopReason;
 use crate::engine::RELEASE_DELAY;
 use crate::model::Status;
 use crate::notice::{HoldBy, PauseBy};
+use crate::profiles::YES_OR_NO;
 
 /// The facts that the next step depends on.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +103,9 @@ fn while_waiting(name: &str, cause: Option<&Cause>) -> String {
         ),
         Some(Cause::NeedsPerson { answerable: true, .. }) => {
             format!("swarm answer {name} yes, no, always or a text; or: swarm attach {name}")
+        }
+        Some(Cause::NeedsPerson { text, .. }) if text == YES_OR_NO => {
+            format!("swarm send {name} y, swarm send {name} n, or: swarm attach {name}")
         }
         _ => format!("the agent waits for you: swarm attach {name}"),
     }
@@ -214,6 +218,15 @@ mod tests {
             let next = next_step(&Situation { name: "a", status, is_loop, is_paused, cause, raise: None });
             assert_eq!(next.unwrap_or_default(), step, "{status:?} {cause:?}");
         }
+    }
+
+    #[test]
+    fn yes_or_no_question_on_the_screen_is_answered_with_send() {
+        let cause = Some(&Cause::NeedsPerson { text: YES_OR_NO.into(), answerable: false });
+        let (name, is_loop, is_paused, raise) = ("a", false, false, None);
+        let of = Situation { name, status: Status::Waiting, is_loop, is_paused, cause, raise };
+        let step = "swarm send a y, swarm send a n, or: swarm attach a";
+        assert_eq!(next_step(&of).as_deref(), Some(step));
     }
 
     #[test]
