@@ -34,8 +34,8 @@ end the screen, such as [y/N] or (yes/no). swarm send NAME y answers any such qu
 The command fails if the text could not be typed or may have been lost. If the program has not read the text yet, the \
 terminal queues it; the command then prints a warning and exits with 0.
 
-swarm does not send control characters and escape sequences, and warns about them. Line ends and tabs are sent; with \
---keys, tabs are not.
+swarm does not send control characters and escape sequences, and warns about them. Tabs and line ends are sent, except \
+for one line end after the text. With --keys, tabs are not sent.
 
 Put options before the text. After the first word that is not an option, everything is sent literally. \
 swarm send NAME --help sends --help.";

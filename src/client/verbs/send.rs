@@ -1,6 +1,7 @@
 //! `swarm send`: type text into workers.
 
 use std::io::Read;
+use std::path::PathBuf;
 
 use serde_json::json;
 use swarm_state::model::WorkerName;
@@ -9,7 +10,7 @@ use crate::cli::Send;
 use crate::client::batch::{BatchErrors, call_each, names};
 use crate::client::connect::SLOW_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::out::CommandResult;
 use crate::protocol::{Call, SendParams, Sent};
 
@@ -28,22 +29,21 @@ struct SendTarget {
 enum TextSource {
     Words(String),
     Stdin,
-    File,
+    File(PathBuf),
 }
 
 pub(super) async fn run(ctx: &ClientContext, args: Send) -> CommandResult {
     let target = parse(&args)?;
-    let text = match (target.source, &args.file) {
-        (TextSource::Words(text), _) => text,
-        (TextSource::Stdin, _) => match text_of("standard input", read_stdin())? {
+    let text = match target.source {
+        TextSource::Words(text) => text,
+        TextSource::Stdin => match text_of("standard input", std::io::stdin().lock().bytes().collect())? {
             // The text was probably lost on its way here, and an Enter alone could make the agent act.
             text if text.is_empty() => {
                 return Err(Error::invalid("nothing to send: standard input is empty").into());
             }
             text => text,
         },
-        (TextSource::File, Some(file)) => text_of(&file.display().to_string(), std::fs::read(file))?,
-        (TextSource::File, None) => return Err(Error::new(ErrorCode::Internal, "no file to send").into()),
+        TextSource::File(file) => text_of(&file.display().to_string(), std::fs::read(file))?,
     };
     if args.keys {
         refuse_as_keys(&text)?;
@@ -78,12 +78,10 @@ pub(super) async fn run(ctx: &ClientContext, args: Send) -> CommandResult {
 
 /// Separates name and text. With `--all` the first word is text and not a name.
 fn parse(args: &Send) -> Result<SendTarget> {
-    let usage = |message: &str| Error::new(ErrorCode::Usage, message).hint("swarm send --help");
+    let usage = |message: &str| Error::usage(message).hint("swarm send --help");
     let mut words: Vec<&str> = args.text.iter().map(String::as_str).collect();
     let to = match (&args.name, args.all) {
-        (Some(name), false) => {
-            Some(WorkerName::new(name).map_err(|e| Error::new(ErrorCode::Usage, e.to_string()))?)
-        }
+        (Some(name), false) => Some(WorkerName::new(name).map_err(|e| Error::usage(e.to_string()))?),
         (None, false) => return Err(usage("no worker given; give a name, or --all")),
         (name, true) => {
             words.splice(0..0, name.as_deref());
@@ -91,13 +89,13 @@ fn parse(args: &Send) -> Result<SendTarget> {
         }
     };
     let source = match (words.as_slice(), &args.file) {
-        ([], Some(_)) => TextSource::File,
+        ([], Some(file)) => TextSource::File(file.clone()),
         ([], None) => {
             return Err(usage("nothing to send: give a text, --file FILE, or - for standard input"));
         }
         (_, Some(_)) => return Err(usage("give either a text or --file, not both")),
         (["-"], None) => TextSource::Stdin,
-        (words, None) => TextSource::Words(words.join(" ")),
+        (words, None) => TextSource::Words(without_line_end(&words.join(" ")).to_owned()),
     };
     Ok(SendTarget { to, source })
 }
@@ -124,24 +122,16 @@ fn dropped(text: &str, keys: bool) -> Option<String> {
     }
 }
 
-fn read_stdin() -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes)?;
-    Ok(bytes)
+/// Returns the text of a file without its last line end.
+fn text_of(what: &str, bytes: std::io::Result<Vec<u8>>) -> Result<String> {
+    let bytes = bytes.map_err(|e| Error::system(format!("cannot read {what}"), e))?;
+    let text = String::from_utf8(bytes).map_err(|_| Error::invalid(format!("{what} is not valid UTF-8")))?;
+    Ok(without_line_end(&text).to_owned())
 }
 
 /// Returns the text without its last line end, since Enter is pressed separately.
-fn text_of(what: &str, bytes: std::io::Result<Vec<u8>>) -> Result<String> {
-    let bytes = bytes.map_err(|e| Error::system(format!("cannot read {what}"), e))?;
-    let mut text =
-        String::from_utf8(bytes).map_err(|_| Error::invalid(format!("{what} is not valid UTF-8")))?;
-    if text.ends_with('\n') {
-        text.pop();
-        if text.ends_with('\r') {
-            text.pop();
-        }
-    }
-    Ok(text)
+fn without_line_end(text: &str) -> &str {
+    text.strip_suffix("\r\n").or(text.strip_suffix('\n')).unwrap_or(text)
 }
 
 #[cfg(test)]
@@ -150,6 +140,7 @@ mod tests {
 
     use super::*;
     use crate::cli::{Cli, Command};
+    use crate::error::ErrorCode;
 
     fn typed(args: &[&str]) -> Result<SendTarget> {
         let cli = Cli::try_parse_from(["swarm", "send"].iter().chain(args)).unwrap();
@@ -179,11 +170,9 @@ mod tests {
     #[test]
     fn the_sources_exclude_each_other() {
         assert_eq!(typed(&["a", "-"]).unwrap().source, TextSource::Stdin);
-        assert_eq!(typed(&["--file", "f", "a"]).unwrap().source, TextSource::File);
-        assert_eq!(
-            typed(&["--file", "f", "--all"]).unwrap(),
-            SendTarget { to: None, source: TextSource::File }
-        );
+        let file = || TextSource::File("f".into());
+        assert_eq!(typed(&["--file", "f", "a"]).unwrap().source, file());
+        assert_eq!(typed(&["--file", "f", "--all"]).unwrap(), SendTarget { to: None, source: file() });
         for wrong in [&["a"][..], &["--all"], &["--file", "f", "a", "text"]] {
             assert_eq!(typed(wrong).unwrap_err().code, ErrorCode::Usage, "{wrong:?}");
         }
@@ -210,8 +199,10 @@ mod tests {
 
     #[test]
     fn one_trailing_newline_is_removed() {
-        assert_eq!(text_of("f", Ok(b"a\n\n".to_vec())).unwrap(), "a\n");
-        assert_eq!(text_of("f", Ok(b"a\r\n".to_vec())).unwrap(), "a");
+        for (text, kept) in [("y\n", "y"), ("y\r\n", "y"), ("y\n\n", "y\n"), ("y\r", "y\r"), ("\n", "")] {
+            assert_eq!(words(&["a", text]).1, kept);
+            assert_eq!(text_of("f", Ok(text.into())).unwrap(), kept);
+        }
         assert!(text_of("f", Ok(vec![0xff])).unwrap_err().message.contains("not valid UTF-8"));
     }
 }
