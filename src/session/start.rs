@@ -54,16 +54,17 @@ pub fn start(sessions: &SessionStore, request: &StartRequest) -> Result<StartedL
     let dir = request.dir.canonicalize().map_err(|e| failed("use", &request.dir, e))?;
     let root = if request.kind == SessionKind::DoIt { project::root_of(&dir) } else { dir.clone() };
     let path = root.join(SESSION_STATE_DIR).join(request.kind.file_name(&request.session));
-    let _lock = sessions.lock(&path, COMMAND_LOCK_TIMEOUT).map_err(not_locked)?;
+    let lock = |path: &Path| sessions.lock(path, COMMAND_LOCK_TIMEOUT).map_err(not_locked);
+    // A session has one loop in all directories together, and a project has one do-it loop.
+    let _locks = (lock(&sessions.dir(&request.session))?, lock(&path)?);
     let now = Utc::now().trunc_subsecs(3);
     if let Some(found) = existing_loop(sessions, request, &dir, &path) {
-        return resume_existing(sessions, request, &found, now);
+        return resume_existing(sessions, request, &found, &path, now);
     }
-    let (state, options, warnings) = match request.kind {
+    let (state, options, mut warnings) = match request.kind {
         SessionKind::DoIt => project::prepare(sessions, &root, request, now)?,
         SessionKind::Ralph | SessionKind::Ulw => (task_loop(request, now)?, DoItOptions::default(), vec![]),
     };
-    let mut warnings = warnings;
     warnings.extend(warning(&state));
     let file = SessionFile::new(state.clone());
     write_state(&path, &file).map_err(|e| Error::system(format!("cannot write {}", path.display()), e))?;
@@ -99,11 +100,12 @@ fn existing_loop(
     own.or_else(|| sessions.around(dir).into_iter().find(|found| found.path == path))
 }
 
-/// Handles a start where a loop exists: resumes it or returns the conflict.
+/// Handles a start at `path` where a loop exists: resumes it or returns the conflict.
 fn resume_existing(
     sessions: &SessionStore,
     request: &StartRequest,
     found: &LocatedLoop,
+    path: &Path,
     now: DateTime<Utc>,
 ) -> Result<StartedLoop> {
     let shown = found.path.display();
@@ -115,7 +117,7 @@ fn resume_existing(
         }
     };
     let book = sessions.book(&request.session);
-    if is_repeated(&state, &book, request, now) {
+    if found.path == path && is_repeated(&state, &book, request, now) {
         let path = found.path.clone();
         return Ok(StartedLoop { path, state, resumed: false, repeated: true, warnings: vec![] });
     }

@@ -78,7 +78,7 @@ impl SessionStore {
         Self { root: paths.sessions_dir() }
     }
 
-    fn dir(&self, session: &SessionId) -> PathBuf {
+    pub(super) fn dir(&self, session: &SessionId) -> PathBuf {
         self.root.join(session.as_str())
     }
 
@@ -205,12 +205,12 @@ impl SessionStore {
         self.root.join(".branches").join(digest(project))
     }
 
-    /// Locks a state file for a read-modify-write, and waits for the lock at most `timeout`.
+    /// Locks a state file, or a session's directory, for a read-modify-write. Waits for the lock at most `timeout`.
     /// [`io::ErrorKind::WouldBlock`] when another process holds it for longer.
-    pub fn lock(&self, state_file: &Path, timeout: Duration) -> io::Result<Lock> {
+    pub fn lock(&self, path: &Path, timeout: Duration) -> io::Result<Lock> {
         let dir = self.root.join(".locks");
         private_dir(&dir).map_err(io::Error::other)?;
-        let file = open_or_create(&dir.join(digest(state_file)))?;
+        let file = open_or_create(&dir.join(digest(path)))?;
         if lock_within(&file, timeout)? { Ok(Lock(file)) } else { Err(fs2::lock_contended_error()) }
     }
 }

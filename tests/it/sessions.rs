@@ -110,6 +110,35 @@ fn second_live_loop_is_refused_with_a_hint() {
 }
 
 #[test]
+fn of_two_starts_at_once_in_two_directories_one_is_refused() {
+    let world = World::new();
+    for (round, second_task) in ["do it", "do something else"].into_iter().cycle().take(8).enumerate() {
+        let session = format!("s{round}");
+        let begin = |place: String, task: &str| {
+            fs::create_dir(world.path(&place)).unwrap();
+            let mut command = world.command(crate::world::SWARM);
+            command.current_dir(world.path(&place)).args([
+                "session",
+                "start",
+                task,
+                "--session-id",
+                &session,
+            ]);
+            world.start(command)
+        };
+        let mut started = [begin(format!("a{round}"), "do it"), begin(format!("b{round}"), second_task)];
+        let mut codes = [started[0].wait(&world), started[1].wait(&world)];
+        let output = started.each_ref().map(|start| start.output());
+        codes.sort_unstable();
+        assert_eq!(codes, [0, 1], "{output:?}");
+        assert!(output.concat().contains("this session has a live loop already"), "{output:?}");
+        let state_file = format!(".claude/ralph-loop.{session}.local.md");
+        let has_loop = |place: &&str| world.path(format!("{place}{round}")).join(&state_file).exists();
+        assert_eq!(["a", "b"].into_iter().filter(has_loop).count(), 1, "{output:?}");
+    }
+}
+
+#[test]
 fn loop_continues_only_its_own_session_from_any_directory() {
     let world = World::new();
     let below = world.work().join("a/b");

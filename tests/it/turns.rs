@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use chrono::Utc;
+use md5::{Digest, Md5};
 use serde_json::{Value, json};
 
 use crate::world::{Ran, SWARM, World};
@@ -300,10 +301,11 @@ impl<'w> Host<'w> {
         children.into_iter().map(|child| Heard::of(child.wait_with_output().unwrap().into())).collect()
     }
 
-    /// Locks the state file of the only loop of this world.
+    /// Locks the state file of a loop that is no do-it loop.
     pub(crate) fn lock(&self) -> fs::File {
-        let dir = self.world.swarm_dir().join("sessions/.locks");
-        let path = fs::read_dir(dir).unwrap().next().unwrap().unwrap().path();
+        let state_file = self.state_file().canonicalize().unwrap();
+        let name = format!("{:x}", Md5::digest(state_file.as_os_str().as_encoded_bytes()));
+        let path = self.world.swarm_dir().join("sessions/.locks").join(name);
         let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
         fs2::FileExt::lock_exclusive(&file).unwrap();
         file
