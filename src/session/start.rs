@@ -67,7 +67,7 @@ pub fn start(sessions: &SessionStore, request: &StartRequest) -> Result<StartedL
     };
     warnings.extend(warning(&state));
     let file = SessionFile::new(state.clone());
-    write_state(&path, &file).map_err(|e| Error::system(format!("cannot write {}", path.display()), e))?;
+    write_state(&path, &file).map_err(|e| failed("write", &path, e))?;
     // Before the fingerprint of the tree, which must not contain the state file.
     exclude(&root, &path);
     // From here on, stops without a change of the tree are counted.
@@ -253,17 +253,13 @@ pub fn cancel_loop(
 ) -> Result<Option<LocatedLoop>> {
     let Some(found) = find_loop(sessions, session, dir)? else { return Ok(None) };
     let _lock = sessions.lock(&found.path, COMMAND_LOCK_TIMEOUT).map_err(not_locked)?;
-    let state = match &found.file {
-        Ok(file) => file.state(),
-        // An unreadable file keeps no session going, so it can be removed.
-        Err(_) => return remove(&found.path).map(|()| Some(found)),
-    };
-    let owner = state.session().or(session).cloned();
-    let book = owner.as_ref().map(|owner| sessions.book(owner)).unwrap_or_default();
-    let outcome = cancel(state, &book, Utc::now());
-    match owner {
-        Some(owner) => apply(sessions, &owner, &found, &outcome)?,
-        None => remove(&found.path)?,
+    let state = found.file.as_ref().ok().map(SessionFile::state);
+    match state.and_then(|state| Some((state, state.session().or(session)?))) {
+        Some((state, owner)) => {
+            apply(sessions, owner, &found, &cancel(state, &sessions.book(owner), Utc::now()))?;
+        }
+        // A file that is unreadable or names no session keeps no session going, so it can be removed.
+        None => fs::remove_file(&found.path).map_err(|e| failed("remove", &found.path, e))?,
     }
     Ok(Some(found))
 }
@@ -308,15 +304,9 @@ fn apply(
     outcome: &StopOutcome,
 ) -> Result<()> {
     let verb = if outcome.after == After::Remove { "remove" } else { "write" };
-    found
-        .apply(&outcome.after)
-        .map_err(|e| Error::system(format!("cannot {verb} {}", found.path.display()), e))?;
+    found.apply(&outcome.after).map_err(|e| failed(verb, &found.path, e))?;
     sessions.note(session, &outcome.book, outcome.log.as_ref());
     Ok(())
-}
-
-fn remove(path: &Path) -> Result<()> {
-    fs::remove_file(path).map_err(|e| Error::system(format!("cannot remove {}", path.display()), e))
 }
 
 /// Returns the owner of a loop as text.
