@@ -122,20 +122,24 @@ fn resume_existing(
         return Ok(StartedLoop { path, state, resumed: false, repeated: true, warnings: vec![] });
     }
     let is_own = state.session().is_none_or(|session| *session == request.session);
-    let where_it_is = state.position();
+    let conflict = |whose: &str, hint: &str| {
+        let end = match state.session() {
+            Some(owner) => {
+                format!("swarm session cancel --session-id {owner}, or /cancel-ralph in that session")
+            }
+            None => format!("rm '{shown}'"),
+        };
+        let message = format!("{whose} already ({}): {shown}", state.position());
+        Err(Error::new(ErrorCode::Conflict, message).hint(format!("to end it: {end}{hint}")))
+    };
     if !is_own && state.active {
-        let owner = state.session().map(ToString::to_string).unwrap_or_default();
-        return Err(Error::new(
-            ErrorCode::Conflict,
-            format!("session {owner} has a loop here already ({where_it_is}): {shown}"),
-        )
-        .hint(format!("to end it: swarm session cancel --session-id {owner}")));
+        return conflict(&format!("session {} has a loop here", owner_of(&state)), "");
     }
     let is_other = !is_the_same_task(&state, request);
     if is_other || (state.active && !was_kept(sessions, &request.session, &state, &book)) {
         let what = if is_other && !state.active { "a paused loop" } else { "a live loop" };
-        return Err(Error::new(ErrorCode::Conflict, format!("this session has {what} already ({where_it_is}): {shown}"))
-            .hint("to end it: /cancel-ralph, or swarm session cancel; to resume a paused loop, start it again without a task"));
+        let resume = "; to resume a paused loop, start it again without a task";
+        return conflict(&format!("this session has {what}"), resume);
     }
     let (state, mut warnings) = with_new_limit(state, &request.words);
     warnings.extend(warning(&state));

@@ -139,6 +139,27 @@ fn of_two_starts_at_once_in_two_directories_one_is_refused() {
 }
 
 #[test]
+fn hint_of_a_refused_start_ends_the_loop_in_question() {
+    let world = World::new();
+    let other_dir = world.path("other");
+    fs::create_dir(&other_dir).unwrap();
+    let (first, second) = (Host::new(&world, "s1"), Host::new(&world, "s2").in_dir(&other_dir));
+    first.start(&["one"]);
+    second.start(&["two"]);
+    let ran =
+        second.in_dir(world.work()).swarm_session(&["start", "three"]).code(1).warns("a live loop already");
+    let hint = ran.err.split("to end it: ").nth(1).unwrap().split(", or ").next().unwrap();
+    let words: Vec<&str> = hint.split_whitespace().skip(1).collect();
+    world.swarm(&words).ok().says("other/.claude/ralph-loop.s2.local.md");
+    assert!(first.state_file().exists());
+    // The file of a loop without an owner can only be deleted.
+    let file = fs::read_to_string(first.state_file()).unwrap();
+    fs::write(first.state_file(), file.replace("session_id: \"s1\"\n", "")).unwrap();
+    let rm = format!("to end it: rm '{}'", first.state_file().canonicalize().unwrap().display());
+    start(&world, &["two"]).code(1).warns(&rm);
+}
+
+#[test]
 fn loop_continues_only_its_own_session_from_any_directory() {
     let world = World::new();
     let below = world.work().join("a/b");
