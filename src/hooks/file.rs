@@ -80,7 +80,6 @@ pub fn change(
 ) -> Result<FileChange> {
     let file = target(file)?;
     let dir = paths.hooks_dir();
-    private_dir(&dir)?;
     let _lock = lock(&dir, "lock")?;
     let before = present(&file)?;
     let empty = Value::Object(serde_json::Map::new());
@@ -246,19 +245,16 @@ fn fill(temporary: &Path, mode: Option<u32>, text: &str) -> io::Result<()> {
 /// Creates the directory of `file`; returns whether it was missing.
 fn make_dir(file: &Path) -> Result<bool> {
     let dir = file.parent().unwrap_or(Path::new("/"));
-    if dir.is_dir() {
-        return Ok(false);
-    }
+    let is_missing = !dir.is_dir();
     fs::create_dir_all(dir).map_err(|e| failed("make", dir, e))?;
-    Ok(true)
+    Ok(is_missing)
 }
 
 /// Locks, so that one process changes files at a time.
 pub(super) fn lock(dir: &Path, name: &str) -> Result<File> {
+    private_dir(dir)?;
     let path = dir.join(name);
-    let mut options = OpenOptions::new();
-    let file = options.write(true).create(true).truncate(false).mode(0o600).open(&path);
-    let file = file.map_err(|e| failed("open", &path, e))?;
+    let file = files::open_or_create(&path).map_err(|e| failed("open", &path, e))?;
     file.lock_exclusive().map_err(|e| failed("lock", &path, e))?;
     Ok(file)
 }

@@ -105,6 +105,15 @@ pub(super) fn agents_dir(dir: &str, variable: &str, scope: HookScope) -> Result<
     }
 }
 
+pub(super) fn opencode_dir(scope: HookScope) -> Result<PathBuf> {
+    let named = env::var_os("XDG_CONFIG_HOME").filter(|dir| Path::new(dir).is_absolute());
+    match (scope, named) {
+        (HookScope::Project, _) => agents_dir(".opencode", "", scope),
+        (HookScope::User, Some(config)) => Ok(Path::new(&config).join("opencode")),
+        (HookScope::User, None) => Ok(paths::home()?.join(".config/opencode")),
+    }
+}
+
 fn here() -> Result<PathBuf> {
     env::current_dir().map_err(|e| Error::system("cannot find the current directory", e))
 }

@@ -7,7 +7,6 @@
 //! since it receives the arguments as they were typed.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -16,13 +15,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::file::{self, FileChange};
-use super::install::{self, HookFile, agents_dir, needed};
+use super::install::{self, HookFile, agents_dir, needed, opencode_dir};
 use super::layout::{self, Layout};
 use super::merge::{self, ShapeError};
 use crate::cli::{HookAgent, HookScope, PluginAgent};
 use crate::error::{Error, ErrorCode, Result, failed};
 use crate::files::{if_exists, sha256};
-use crate::paths::{self, Paths, private_dir};
+use crate::paths::{self, Paths};
 use crate::store;
 
 /// A file of scripts/claude-plugin, by its path there.
@@ -130,7 +129,7 @@ pub fn install(
     program: &Path,
 ) -> Result<Installed> {
     let plan = plan(paths, agent, scope, dir, program)?;
-    let _lock = lock(paths)?;
+    let _lock = file::lock(&paths.hooks_dir(), "plugin.lock")?;
     let mut record = read_record(paths)?;
     let known = |path: &Path| record.values().find_map(|entry| entry.files.get(path)).cloned();
     let mut missing = vec![];
@@ -155,14 +154,12 @@ pub fn install(
         }
     }
     write_record(paths, &record)?;
-    let settings = match &plan.settings {
-        Some((place, market)) => {
-            let market = text(market)?;
-            let change = file::change(paths, &place.file, |value| merge::with_plugins(value, market))?;
-            Some((place.file.clone(), change))
-        }
-        None => None,
+    let change = |(place, market): &(HookFile, PathBuf)| {
+        let market = text(market)?;
+        let change = file::change(paths, &place.file, |value| merge::with_plugins(value, market))?;
+        Ok((place.file.clone(), change))
     };
+    let settings = plan.settings.as_ref().map(change).transpose()?;
     for item in &missing {
         write(item)?;
         make_private(paths.root(), &item.path)?;
@@ -179,7 +176,7 @@ pub fn uninstall(
     dir: Option<&Path>,
 ) -> Result<Uninstalled> {
     let plan = plan(paths, agent, scope, dir, Path::new("swarm"))?;
-    let _lock = lock(paths)?;
+    let _lock = file::lock(&paths.hooks_dir(), "plugin.lock")?;
     let mut record = read_record(paths)?;
     let mut done = Uninstalled::default();
     // A settings file that cannot be changed must fail before any file is removed. It also names the marketplace.
@@ -261,15 +258,6 @@ fn plan(
     }
 }
 
-fn opencode_dir(scope: HookScope) -> Result<PathBuf> {
-    let named = env::var_os("XDG_CONFIG_HOME").filter(|dir| Path::new(dir).is_absolute());
-    match (scope, named) {
-        (HookScope::Project, _) => agents_dir(".opencode", "", scope),
-        (HookScope::User, Some(config)) => Ok(Path::new(&config).join("opencode")),
-        (HookScope::User, None) => Ok(paths::home()?.join(".config/opencode")),
-    }
-}
-
 /// Returns the files of the marketplace, by their paths in it, with hooks that run `program`. An error only if a
 /// built-in file is broken.
 pub fn marketplace(program: &Path) -> Result<Vec<(&'static str, String)>> {
@@ -348,11 +336,6 @@ fn text(path: &Path) -> Result<&str> {
 fn foreign(path: &Path) -> Error {
     let text = format!("'{}' is not a file of swarm; nothing was installed", path.display());
     Error::new(ErrorCode::Exists, text).hint("move it away, then retry")
-}
-
-fn lock(paths: &Paths) -> Result<fs::File> {
-    private_dir(&paths.hooks_dir())?;
-    file::lock(&paths.hooks_dir(), "plugin.lock")
 }
 
 fn record_file(paths: &Paths) -> PathBuf {

@@ -21,7 +21,7 @@ use super::git::{exclude, tree_of};
 use super::project::{self, StartRequest};
 use super::store::{COMMAND_LOCK_TIMEOUT, LocatedLoop, SessionStore, write_state};
 use crate::cli::SessionPlace;
-use crate::error::{Error, ErrorCode, Result, failed};
+use crate::error::{Error, Result, failed};
 use crate::paths::OWN_DIRECTORY;
 
 /// The maximum size of a task, which is fed back whole at every turn.
@@ -109,13 +109,7 @@ fn resume_existing(
     now: DateTime<Utc>,
 ) -> Result<StartedLoop> {
     let shown = found.path.display();
-    let state = match &found.file {
-        Ok(file) => file.state().clone(),
-        Err(error) => {
-            return Err(Error::new(ErrorCode::Conflict, format!("{shown} cannot be read: {error}"))
-                .hint(format!("fix it, or remove it to cancel its loop: rm '{shown}'")));
-        }
-    };
+    let state = readable(found)?.clone();
     let book = sessions.book(&request.session);
     if found.path == path && is_repeated(&state, &book, request, now) {
         let path = found.path.clone();
@@ -130,7 +124,7 @@ fn resume_existing(
             None => format!("rm '{shown}'"),
         };
         let message = format!("{whose} already ({}): {shown}", state.position());
-        Err(Error::new(ErrorCode::Conflict, message).hint(format!("to end it: {end}{hint}")))
+        Err(Error::conflict(message).hint(format!("to end it: {end}{hint}")))
     };
     if !is_own && state.active {
         return conflict(&format!("session {} has a loop here", owner_of(&state)), "");
@@ -290,15 +284,12 @@ pub fn find_loop(
         let is_meant = |found: &LocatedLoop| found.file.is_err() && found.path.ends_with(DO_IT_FILE);
         return Ok(sessions.find(session, &[dir]).or_else(|| around.into_iter().find(is_meant)));
     }
-    match around.len() {
-        0 | 1 => Ok(around.pop()),
-        _ => {
-            let names: Vec<String> =
-                around.iter().map(|found| format!("'{}'", found.path.display())).collect();
-            let text = format!("there are several loops here: {}", names.join(", "));
-            Err(Error::invalid(text).hint("choose one: --session-id ID"))
-        }
+    if around.len() < 2 {
+        return Ok(around.pop());
     }
+    let names: Vec<String> = around.iter().map(|found| format!("'{}'", found.path.display())).collect();
+    let text = format!("there are several loops here: {}", names.join(", "));
+    Err(Error::invalid(text).hint("choose one: --session-id ID"))
 }
 
 fn apply(
@@ -311,6 +302,15 @@ fn apply(
     found.apply(&outcome.after).map_err(|e| failed(verb, &found.path, e))?;
     sessions.note(session, &outcome.book, outcome.log.as_ref());
     Ok(())
+}
+
+/// Returns the loop of a state file. Fails if the file cannot be read.
+pub fn readable(found: &LocatedLoop) -> Result<&SessionLoop> {
+    let shown = found.path.display();
+    found.file.as_ref().map(SessionFile::state).map_err(|error| {
+        Error::conflict(format!("{shown} cannot be read: {error}"))
+            .hint(format!("fix that line, or remove the file to cancel its loop: rm '{shown}'"))
+    })
 }
 
 /// Returns the owner of a loop as text.

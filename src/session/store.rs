@@ -68,10 +68,6 @@ impl LocatedLoop {
     }
 }
 
-/// Held while a state file is read and written. The kernel releases it when the process ends.
-#[derive(Debug)]
-pub struct Lock(#[expect(dead_code, reason = "the file is the lock")] File);
-
 impl SessionStore {
     /// Opens the store of a SWARM_DIR.
     pub fn of(paths: &Paths) -> Self {
@@ -139,13 +135,8 @@ impl SessionStore {
 
     /// Lists the sessions that have a book, sorted.
     pub fn known(&self) -> Vec<SessionId> {
-        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
-        let mut ids: Vec<SessionId> = entries
-            .filter(|entry| entry.path().join("loop.json").is_file())
-            .filter_map(|entry| SessionId::new(entry.file_name().to_str()?).ok())
-            .collect();
-        ids.sort();
-        ids
+        let with_book = entries(&self.root).into_iter().filter(|dir| dir.join("loop.json").is_file());
+        with_book.filter_map(|dir| SessionId::new(dir.file_name()?.to_str()?).ok()).collect()
     }
 
     /// Returns the session of the project around a directory whose log or book changed last.
@@ -166,9 +157,8 @@ impl SessionStore {
     /// Finds the loop of a session: in the directories of `around` and their parents, nearest first, else by the book.
     pub fn find(&self, session: &SessionId, around: &[&Path]) -> Option<LocatedLoop> {
         let near = around.iter().filter_map(|dir| dir.canonicalize().ok());
-        let mut dirs: Vec<PathBuf> =
+        let dirs: Vec<PathBuf> =
             near.flat_map(|dir| dir.ancestors().map(Path::to_owned).collect::<Vec<_>>()).collect();
-        dirs.dedup();
         let named = |dir: &PathBuf| {
             let own = dir.join(SESSION_STATE_DIR).join(SessionKind::Ralph.file_name(session));
             let shared = dir.join(SESSION_STATE_DIR).join(DO_IT_FILE);
@@ -206,12 +196,12 @@ impl SessionStore {
     }
 
     /// Locks a state file, or a session's directory, for a read-modify-write. Waits for the lock at most `timeout`.
-    /// [`io::ErrorKind::WouldBlock`] when another process holds it for longer.
-    pub fn lock(&self, path: &Path, timeout: Duration) -> io::Result<Lock> {
+    /// Dropping the file releases the lock. [`io::ErrorKind::WouldBlock`] when another process holds it for longer.
+    pub fn lock(&self, path: &Path, timeout: Duration) -> io::Result<File> {
         let dir = self.root.join(".locks");
         private_dir(&dir).map_err(io::Error::other)?;
         let file = open_or_create(&dir.join(digest(path)))?;
-        if lock_within(&file, timeout)? { Ok(Lock(file)) } else { Err(fs2::lock_contended_error()) }
+        if lock_within(&file, timeout)? { Ok(file) } else { Err(fs2::lock_contended_error()) }
     }
 }
 

@@ -40,16 +40,10 @@ pub(super) fn run(out: Out, args: &HooksStatus) -> CommandResult {
 }
 
 fn places(args: &HooksStatus) -> Result<Vec<install::HookFile>> {
-    let mut places = vec![];
-    for agent in [HookAgent::Claude, HookAgent::Codex] {
-        for scope in [HookScope::Project, HookScope::User] {
-            let wanted = args.agent.is_none_or(|a| a == agent) && args.scope.is_none_or(|s| s == scope);
-            if wanted {
-                places.push(install::place(agent, scope)?);
-            }
-        }
-    }
-    Ok(places)
+    let agents = args.agent.map_or(vec![HookAgent::Claude, HookAgent::Codex], |agent| vec![agent]);
+    let scopes = args.scope.map_or(vec![HookScope::Project, HookScope::User], |scope| vec![scope]);
+    let places = agents.iter().flat_map(|agent| scopes.iter().map(|scope| install::place(*agent, *scope)));
+    places.collect()
 }
 
 fn row(status: &HookStatus) -> Vec<String> {

@@ -5,10 +5,9 @@ use swarm_state::session::{Book, SessionLoop};
 
 use super::view::SessionView;
 use crate::cli::{PageFormat, SessionWhich};
-use crate::error::Error;
-use crate::out::{CommandResult, Failure, Out};
-use crate::session::start::{self, find_named_loop, last_session};
-use crate::session::store::{LocatedLoop, SessionStore};
+use crate::out::{CommandResult, Out};
+use crate::session::start::{self, find_named_loop, last_session, readable};
+use crate::session::store::SessionStore;
 
 pub(super) fn run(sessions: &SessionStore, args: &SessionWhich, out: Out) -> CommandResult {
     let Some(found) = find_named_loop(sessions, &args.place)? else {
@@ -39,15 +38,6 @@ pub(super) fn run(sessions: &SessionStore, args: &SessionWhich, out: Out) -> Com
         ])?,
     }
     Ok(u8::from(!state.active))
-}
-
-fn readable(found: &LocatedLoop) -> Result<&SessionLoop, Failure> {
-    match &found.file {
-        Ok(file) => Ok(file.state()),
-        Err(error) => Err(Error::invalid(format!("{} cannot be read: {error}", found.path.display()))
-            .hint("fix that line, or remove the file to cancel the loop")
-            .into()),
-    }
 }
 
 fn standing(state: &SessionLoop, book: &Book) -> String {
