@@ -5,6 +5,7 @@
 
 use std::env;
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,16 @@ use super::passed;
 use crate::cli::{HookAgent, HookScope};
 use crate::error::{Error, Result};
 use crate::paths;
+
+/// The files that may contain hooks or enable plugins, in the settings directory of any agent.
+const SETTINGS_FILES: [&str; 6] = [
+    "settings.json",
+    "settings.local.json",
+    "managed-settings.json",
+    "hooks.json",
+    "config.toml",
+    "plugin/swarm.js",
+];
 
 /// A settings file in which an agent reads its hooks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -154,6 +165,26 @@ pub fn status(place: &HookFile) -> HookStatus {
         plugin: merge::marketplace(&value).map(str::to_owned),
         problem,
     }
+}
+
+/// Whether the settings of an agent mention swarm, for sessions in `dir` or for all sessions. A plugin of swarm counts,
+/// from any marketplace, and so does a file that cannot be read, since it may have the hooks.
+pub fn settings_mention_swarm(dir: &Path) -> bool {
+    let user = [
+        agents_dir(".claude", "CLAUDE_CONFIG_DIR", HookScope::User),
+        agents_dir(".codex", "CODEX_HOME", HookScope::User),
+        opencode_dir(HookScope::User),
+        Ok(PathBuf::from("/etc/claude-code")),
+    ];
+    let dir = paths::resolve(dir);
+    let project =
+        dir.ancestors().flat_map(|dir| [".claude", ".codex", ".opencode"].map(|name| dir.join(name)));
+    let mut dirs = user.into_iter().flatten().chain(project);
+    let mentions = |file: PathBuf| match fs::read_to_string(file) {
+        Ok(text) => text.contains("swarm"),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    };
+    dirs.any(|dir| SETTINGS_FILES.iter().any(|name| mentions(dir.join(name))))
 }
 
 /// Whether a hook finds its program.

@@ -160,6 +160,42 @@ fn hint_of_a_refused_start_ends_the_loop_in_question() {
 }
 
 #[test]
+fn start_warns_when_no_settings_mention_the_hooks() {
+    /// Starts a loop in a directory of the world, and returns whether the command warned about missing hooks.
+    fn is_warned(world: &World, dir: &str) -> bool {
+        fs::create_dir_all(world.path(dir)).unwrap();
+        let mut command = world.command(crate::world::SWARM);
+        command.current_dir(world.path(dir)).args(["session", "start", "do it", "--format", "json"]);
+        command.args(["--session-id", &dir.replace('/', ".")]);
+        let ran = world.run(command).ok();
+        assert_eq!(ran.json()["active"], true);
+        ran.err.contains("nothing continues the loop; to install them for new sessions: swarm hooks install")
+    }
+    let mut world = World::new();
+    assert!(is_warned(&world, "work"));
+    world.swarm(&["hooks", "install"]).ok();
+    assert!(!is_warned(&world, "work/below") && is_warned(&world, "other"));
+    world.set("SWARM_WORKER", "w");
+    assert!(!is_warned(&world, "in-a-worker"));
+    world.unset("SWARM_WORKER");
+    // A plugin of any marketplace, hooks of another agent, and a file that cannot be read count.
+    let settings: [(&str, &[u8]); 4] = [
+        ("a/.claude/settings.local.json", br#"{"enabledPlugins": {"swarm@team": true}}"#),
+        ("b/.codex/hooks.json", br#"{"hooks": {"Stop": [{"hooks": [{"command": "swarm hook stop"}]}]}}"#),
+        ("c/.opencode/plugin/swarm.js", b"const PROGRAM = \"swarm\";"),
+        ("d/.claude/settings.json", b"\xff"),
+    ];
+    for (file, text) in settings {
+        fs::create_dir_all(world.path(file).parent().unwrap()).unwrap();
+        fs::write(world.path(file), text).unwrap();
+        assert!(!is_warned(&world, &file[..1]), "{file}");
+    }
+    assert!(is_warned(&world, "e"));
+    world.swarm(&["plugin", "install", "--scope", "user"]).ok();
+    assert!(!is_warned(&world, "f"));
+}
+
+#[test]
 fn loop_continues_only_its_own_session_from_any_directory() {
     let world = World::new();
     let below = world.work().join("a/b");

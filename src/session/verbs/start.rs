@@ -7,11 +7,15 @@ use swarm_state::session::{Ceiling, SessionKind, Words, brief, do_it_words, loop
 use super::view::SessionView;
 use crate::cli::{PageFormat, SessionStart};
 use crate::error::{Error, Result};
+use crate::hooks::install;
 use crate::out::{CommandResult, Out};
-use crate::paths;
 use crate::session::project::StartRequest;
 use crate::session::start::{self, MAX_TASK_BYTES, StartedLoop, current_session, project_dir};
 use crate::session::store::SessionStore;
+use crate::{marks, paths};
+
+const NO_HOOKS: &str = "the settings of Claude Code, Codex and opencode do not mention swarm, and without its hooks nothing \
+                        continues the loop; to install them for new sessions: swarm hooks install";
 
 pub(super) fn run(sessions: &SessionStore, args: SessionStart, out: Out) -> CommandResult {
     let session = match &args.session_id {
@@ -25,9 +29,14 @@ pub(super) fn run(sessions: &SessionStore, args: SessionStart, out: Out) -> Comm
     };
     let dir = project_dir(args.cwd.as_ref())?;
     let words = words(kind, &args)?;
-    let started = start::start(sessions, &StartRequest { kind, session, dir, words })?;
+    let request = StartRequest { kind, session, dir, words };
+    let started = start::start(sessions, &request)?;
     for warning in &started.warnings {
         out.warn(warning);
+    }
+    // swarm passes the hooks to the agents of its workers.
+    if std::env::var_os(marks::WORKER).is_none() && !install::settings_mention_swarm(&request.dir) {
+        out.warn(NO_HOOKS);
     }
     match args.format {
         PageFormat::Json => out.json(&SessionView::of(&started.path, &started.state, None))?,
