@@ -79,7 +79,7 @@ pub fn start(sessions: &SessionStore, request: &StartRequest) -> Result<StartedL
         state_file: Some(path.clone()),
         project_dir: Some(root.clone()),
         do_it: options,
-        ..Book::default()
+        ..Book::default().of(&state)
     };
     let noted = sessions
         .keep_book(&request.session, &book)

@@ -196,6 +196,18 @@ fn start_warns_when_no_settings_mention_the_hooks() {
 }
 
 #[test]
+fn list_distinguishes_a_paused_loop_from_one_whose_file_is_gone() {
+    let world = World::new();
+    let host = Host::new(&world, "s1");
+    host.start(&["do it", "-n", "3"]);
+    let file = fs::read_to_string(host.state_file()).unwrap();
+    fs::write(host.state_file(), file.replace("active: true", "active: false")).unwrap();
+    host.swarm_session(&["ls"]).ok().says("s1       ralph  1/3   paused");
+    fs::remove_file(host.state_file()).unwrap();
+    host.swarm_session(&["ls"]).ok().says("s1       ralph  1/3   gone");
+}
+
+#[test]
 fn loop_continues_only_its_own_session_from_any_directory() {
     let world = World::new();
     let below = world.work().join("a/b");

@@ -32,6 +32,7 @@ fn cells(row: &SessionView) -> Vec<String> {
     let standing = match (row.active, row.status) {
         (true, None) => "active",
         (_, Some(status)) => status,
+        (false, None) if row.state_file.is_some() => "paused",
         (false, None) => "gone",
     };
     let project = row.project_dir.as_ref().map(|dir| dir.display().to_string()).unwrap_or_default();

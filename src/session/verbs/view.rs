@@ -26,7 +26,7 @@ pub(super) struct SessionView {
     project: Option<String>,
     branch: Option<String>,
     pub(super) project_dir: Option<PathBuf>,
-    state_file: Option<PathBuf>,
+    pub(super) state_file: Option<PathBuf>,
 }
 
 impl SessionView {
