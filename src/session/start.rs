@@ -180,7 +180,10 @@ fn is_repeated(state: &SessionLoop, book: &Book, request: &StartRequest, now: Da
     let is_fresh = state.started_at.is_some_and(|at| now.signed_duration_since(at).abs() < REPEAT_WINDOW);
     let is_own = state.session() == Some(&request.session);
     let is_first = state.active && state.iteration == 1 && book.last_stop.is_none();
-    is_own && is_fresh && is_first && is_the_same_task(state, request)
+    let (max, promise) = (request.words.max_iterations, &request.words.completion_promise);
+    let has_options = max.is_none_or(|max| max.turns() == state.max_iterations)
+        && (promise.is_none() || *promise == state.completion);
+    is_own && is_fresh && is_first && has_options && is_the_same_task(state, request)
 }
 
 /// Whether a start means the existing loop: it has no task or the same one. A do-it loop has no task.

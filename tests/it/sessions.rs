@@ -208,6 +208,16 @@ fn list_distinguishes_a_paused_loop_from_one_whose_file_is_gone() {
 }
 
 #[test]
+fn second_start_with_other_options_is_refused_at_once() {
+    let world = World::new();
+    start(&world, &["do it", "-n", "3"]).ok();
+    start(&world, &["do it", "-n", "3", "--promise", "DONE"]).ok();
+    for other in [["-n", "7"], ["--promise", "READY"]] {
+        start(&world, &other).code(1).warns("a live loop already (iteration 1 of 3)");
+    }
+}
+
+#[test]
 fn loop_continues_only_its_own_session_from_any_directory() {
     let world = World::new();
     let below = world.work().join("a/b");
