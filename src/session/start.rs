@@ -58,7 +58,8 @@ pub fn start(sessions: &SessionStore, request: &StartRequest) -> Result<StartedL
     // A session has one loop in all directories together, and a project has one do-it loop.
     let _locks = (lock(&sessions.dir(&request.session))?, lock(&path)?);
     let now = Utc::now().trunc_subsecs(3);
-    if let Some(found) = existing_loop(sessions, request, &dir, &path) {
+    let own = sessions.find(&request.session, &[&dir]);
+    if let Some(found) = own.or_else(|| LocatedLoop::read(path.clone())) {
         return resume_existing(sessions, request, &found, &path, now);
     }
     let (state, options, mut warnings) = match request.kind {
@@ -88,16 +89,6 @@ pub fn start(sessions: &SessionStore, request: &StartRequest) -> Result<StartedL
         warnings.push(format!("the loop runs, but its log cannot be written: {error}"));
     }
     Ok(StartedLoop { path, state, resumed: false, repeated: false, warnings })
-}
-
-fn existing_loop(
-    sessions: &SessionStore,
-    request: &StartRequest,
-    dir: &Path,
-    path: &Path,
-) -> Option<LocatedLoop> {
-    let own = sessions.find(&request.session, &[dir]);
-    own.or_else(|| sessions.around(dir).into_iter().find(|found| found.path == path))
 }
 
 /// Handles a start at `path` where a loop exists: resumes it or returns the conflict.
@@ -254,6 +245,8 @@ pub fn cancel_loop(
 ) -> Result<Option<LocatedLoop>> {
     let Some(found) = find_loop(sessions, session, dir)? else { return Ok(None) };
     let _lock = sessions.lock(&found.path, COMMAND_LOCK_TIMEOUT).map_err(not_locked)?;
+    // The loop may have changed or ended before the lock was acquired.
+    let Some(found) = LocatedLoop::read(found.path) else { return Ok(None) };
     let state = found.file.as_ref().ok().map(SessionFile::state);
     match state.and_then(|state| Some((state, state.session().or(session)?))) {
         Some((state, owner)) => {

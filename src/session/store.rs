@@ -49,7 +49,7 @@ impl LocatedLoop {
         self.path.parent().and_then(Path::parent).unwrap_or(Path::new("/")).to_owned()
     }
 
-    fn read(path: PathBuf) -> Option<Self> {
+    pub(super) fn read(path: PathBuf) -> Option<Self> {
         let bytes = read_bounded(&path, MAX_SESSION_FILE_BYTES).ok()?;
         Some(Self { file: SessionFile::parse(&bytes), path })
     }

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::process::Stdio;
 
 use serde_json::json;
 
-use crate::turns::{Heard, Host};
+use crate::turns::{Heard, Host, is_open_in};
 use crate::world::{Ran, World};
 
 const DONE: &str = "<promise>DONE</promise>";
@@ -215,6 +216,21 @@ fn second_start_with_other_options_is_refused_at_once() {
     for other in [["-n", "7"], ["--promise", "READY"]] {
         start(&world, &other).code(1).warns("a live loop already (iteration 1 of 3)");
     }
+}
+
+#[test]
+fn cancel_of_a_loop_that_ends_meanwhile_finds_no_loop() {
+    let world = World::new();
+    let host = Host::new(&world, "s1");
+    host.start(&["do it"]);
+    let lock = host.lock();
+    let mut command = world.command(crate::world::SWARM);
+    command.args(["session", "cancel"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let cancel = command.spawn().unwrap();
+    world.until("the command waits for the lock", || is_open_in(cancel.id(), &lock).then_some(()));
+    fs::remove_file(host.state_file()).unwrap();
+    drop(lock);
+    Ran::from(cancel.wait_with_output().unwrap()).code(1).warns("no loop to cancel");
 }
 
 #[test]
