@@ -330,7 +330,7 @@ pub(super) fn current_session() -> Result<Option<SessionId>> {
 
 pub(super) fn project_dir(cwd: Option<&PathBuf>) -> Result<PathBuf> {
     match cwd {
-        Some(dir) => Ok(dir.clone()),
+        Some(dir) => dir.canonicalize().map_err(|e| failed("use", dir, e)),
         None => std::env::current_dir().map_err(|e| Error::system("cannot use the current directory", e)),
     }
 }

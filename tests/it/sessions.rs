@@ -234,6 +234,15 @@ fn cancel_of_a_loop_that_ends_meanwhile_finds_no_loop() {
 }
 
 #[test]
+fn missing_project_directory_is_reported_by_every_session_command() {
+    let world = World::new();
+    for verb in ["start", "status", "cancel", "logs"] {
+        let ran = world.swarm(&["session", verb, "--session-id", "s1", "--cwd", "/missing"]);
+        ran.code(1).warns("cannot use '/missing': No such file");
+    }
+}
+
+#[test]
 fn loop_continues_only_its_own_session_from_any_directory() {
     let world = World::new();
     let below = world.work().join("a/b");
