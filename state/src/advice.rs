@@ -151,7 +151,6 @@ mod tests {
         let answer = "swarm answer a yes, no, always or a text; or: swarm attach a";
         let held_open = Cause::NeedsPerson { text: "Bash: make".into(), answerable: true };
         let failed = Cause::stopped(StopReason::AllFailed);
-        let paused = |by| Cause::Paused { by, detail: None };
         let disk = Cause::DiskFull { error: "no space left".into() };
         let earlier = Cause::EarlierSwarm { status: "running".into() };
         let room = "make room on the disk, or fix the error; swarm then goes on by itself";
@@ -177,25 +176,6 @@ mod tests {
                 looping,
                 Some(&outage(OutageKind::Login)),
                 "log in with the agent's own command, then: swarm ralph resume a; with another key: swarm ralph resume a --env KEY",
-            ),
-            (Status::Paused, held, Some(&paused(PauseBy::User)), "swarm ralph resume a"),
-            (
-                Status::Running,
-                held,
-                Some(&paused(PauseBy::NoProgress)),
-                "look at the work (swarm ralph diff a), and change the task (swarm ralph set a prompt_file=FILE); then swarm ralph resume a",
-            ),
-            (
-                Status::Paused,
-                held,
-                Some(&paused(PauseBy::HeldOut)),
-                "look at the work (swarm ralph diff a), and fix the task or the hidden check; then swarm ralph resume a",
-            ),
-            (
-                Status::Paused,
-                held,
-                Some(&paused(PauseBy::BudgetUnseen)),
-                "make the agent print its usage (claude -p --output-format json), or remove the limit (swarm ralph set a max_cost=none, or max_tokens=none); then swarm ralph resume a",
             ),
             (Status::Lost, looping, Some(&Cause::Lost { host: None }), "swarm ralph resume a"),
             (Status::Lost, plain, Some(&Cause::Lost { host: None }), "swarm respawn a"),
@@ -227,6 +207,32 @@ mod tests {
         let of = Situation { name, status: Status::Waiting, is_loop, is_paused, cause, raise };
         let step = "swarm send a y, swarm send a n, or: swarm attach a";
         assert_eq!(next_step(&of).as_deref(), Some(step));
+    }
+
+    #[test]
+    fn each_pause_has_its_next_step() {
+        let limit = "make the agent print its usage (claude -p --output-format json), or remove the limit \
+                     (swarm ralph set a max_cost=none, or max_tokens=none); then swarm ralph resume a";
+        let look = |change| {
+            format!("look at the work (swarm ralph diff a), and {change}; then swarm ralph resume a")
+        };
+        for (by, step) in [
+            (PauseBy::User, "swarm ralph resume a".to_owned()),
+            (PauseBy::Shutdown, "swarm ralph resume a".to_owned()),
+            (PauseBy::CannotCheck, "fix that, then swarm ralph resume a".to_owned()),
+            (PauseBy::BudgetUnseen, limit.to_owned()),
+            (PauseBy::NoProgress, look("change the task (swarm ralph set a prompt_file=FILE)")),
+            (PauseBy::StoryStuck, look("fix it, the story or its checks")),
+            (PauseBy::HeldOut, look("fix the task or the hidden check")),
+        ] {
+            let cause = Some(&Cause::Paused { by, detail: None });
+            // A loop that pauses after its iteration still runs.
+            for status in [Status::Running, Status::Paused] {
+                let (name, is_loop, is_paused, raise) = ("a", true, true, None);
+                let of = Situation { name, status, is_loop, is_paused, cause, raise };
+                assert_eq!(next_step(&of).as_deref(), Some(step.as_str()));
+            }
+        }
     }
 
     #[test]
