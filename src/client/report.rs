@@ -56,7 +56,7 @@ pub(super) fn end_word(report: &Report) -> &'static str {
 pub(super) fn why(report: &Report) -> String {
     let reason = match &report.cause {
         Some(Cause::Paused { by, detail }) if report.worker_status == Status::Paused => {
-            Some(detail.as_deref().unwrap_or(by.brief()))
+            Some(detail.as_deref().unwrap_or(by.why()))
         }
         _ => report.reason.as_deref(),
     };

@@ -80,7 +80,10 @@ fn a_test_that_contradicts_its_specification_is_never_complete() {
     assert_eq!((d.turns(), &result["paused_by"]), (3, &"held_out".into()), "{result}");
     assert_eq!(d.w.ralph_state("a")["reason"], "held_out");
     assert!(d.w.iterations_log("a").contains("[PAUSE] reason=held_out"));
-    d.w.swarm(&["why", "a"]).ok().says("paused: the held-out check failed in all tries").says("fix the task");
+    d.w.swarm(&["why", "a"])
+        .ok()
+        .says("paused (iteration 3/9): the held-out check failed in all tries")
+        .says("fix the task");
     // The count is on disk, and each resume permits another round.
     d.w.crash_daemon();
     d.w.swarm(&["ralph", "resume", "a"]).ok();
@@ -150,12 +153,12 @@ fn held_out_check_that_cannot_run_pauses_the_loop_and_uses_no_try() {
     assert_eq!(result["paused_by"], "cannot_check");
     assert_eq!(error(&result, 1), "a check could not run");
     let why = |what: &str| d.w.swarm(&["why", "a"]).ok().says(what).says("next: fix that, then");
-    why("paused: the held-out check 'held-tool' cannot run: no such program: held-tool");
+    why("paused (iteration 1/25): the held-out check 'held-tool' cannot run: no such program: held-tool");
     write_tool();
     d.w.swarm(&["ralph", "resume", "a"]).ok();
     d.w.until("the second iteration ends", || (d.turns() == 2).then_some(()));
     d.w.until_status("a", "paused");
-    why(&format!("paused: the hidden directory '{vault}' does not exist"));
+    why(&format!("): the hidden directory '{vault}' does not exist"));
     assert!(!d.prompt(2).contains("held-tool") && !d.prompt(2).contains("vault"), "{}", d.prompt(2));
     fs::rename(d.path("elsewhere"), &vault).unwrap();
     d.w.swarm(&["ralph", "resume", "a"]).ok();

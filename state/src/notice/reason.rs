@@ -156,6 +156,12 @@ impl PauseBy {
         self.row().1
     }
 
+    /// Why the loop is paused, without the word "paused".
+    pub fn why(self) -> &'static str {
+        let (_, brief, why) = self.row();
+        if why.is_empty() { brief } else { why }
+    }
+
     pub(crate) fn state_text(self) -> String {
         self.paused("paused when the daemon stopped", |why| format!("paused: {why}"))
     }
