@@ -184,13 +184,12 @@ pub(super) fn print_snapshots(
         if format == PageFormat::Text {
             ctx.out.line(&line)?;
         }
-        if !kept {
-            continue;
+        if *kept {
+            let git = format!("git -C {}", quote_path(repo));
+            ctx.out.hint(&format!(
+                "to delete them: {git} for-each-ref --format='delete %(refname)' {reference} | {git} update-ref --stdin"
+            ));
         }
-        let git = format!("git -C {}", quote_path(repo));
-        ctx.out.hint(&format!(
-            "to delete them: {git} for-each-ref --format='delete %(refname)' {reference} | {git} update-ref --stdin"
-        ));
     }
     Ok(())
 }

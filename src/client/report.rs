@@ -56,7 +56,7 @@ pub(super) fn end_word(report: &Report) -> &'static str {
 pub(super) fn why(report: &Report) -> String {
     let reason = match &report.cause {
         Some(Cause::Paused { by, detail }) if report.worker_status == Status::Paused => {
-            Some(detail.as_deref().unwrap_or(by.why()))
+            Some(detail.as_deref().unwrap_or(by.reason()))
         }
         _ => report.reason.as_deref(),
     };
@@ -156,15 +156,6 @@ pub(super) fn worktree(report: &Report) -> Vec<String> {
     let Some(worktree) = &report.worktree else { return vec![] };
     let (path, repo) = (worktree.path.display(), worktree.base_repo.display());
     let ignored = &report.ignored;
-    let mut remove = format!("  remove: swarm clean {}", report.name);
-    if !ignored.data.is_empty() {
-        remove.push_str(" --discard-ignored");
-    }
-    if !ignored.is_empty() {
-        remove.push_str(&format!("  (deletes ignored files: {})", ignored.summary()));
-    }
-    let keep = (!ignored.data.is_empty())
-        .then(|| "  keep:   copy the ignored files that you need; they are in no commit".to_owned());
     let (name, branch) = (&report.name, &worktree.branch);
     let look = format!("  look:   swarm ralph diff {name}");
     let mut lines = match host_with_files() {
@@ -180,7 +171,14 @@ pub(super) fn worktree(report: &Report) -> Vec<String> {
             format!("  merge:  {}", merge_command(name, &worktree.base_repo, &last_work(report, branch))),
         ],
     };
-    lines.extend(keep);
+    let mut remove = format!("  remove: swarm clean {name}");
+    if !ignored.data.is_empty() {
+        lines.push("  keep:   copy the ignored files that you need; they are in no commit".to_owned());
+        remove.push_str(" --discard-ignored");
+    }
+    if !ignored.is_empty() {
+        remove.push_str(&format!("  (deletes ignored files: {})", ignored.summary()));
+    }
     lines.push(remove);
     for_hosts(&lines)
 }

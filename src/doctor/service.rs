@@ -81,8 +81,10 @@ pub(super) async fn daemon(paths: &Paths, live: usize, disk: &DiskSurvey) -> Vec
     if let Some(error) = owner::elsewhere(paths) {
         return vec![Check::of("daemon", error, "swarm daemon take-over")];
     }
-    if let Some(pid) = holder {
-        return without_socket(paths, pid, disk).await;
+    if let Some(pid) = holder
+        && let Some(checks) = without_socket(paths, pid, disk).await
+    {
+        return checks;
     }
     let mut checks = vec![];
     if fs::symlink_metadata(&socket).is_ok_and(|found| found.file_type().is_socket()) {
@@ -141,19 +143,19 @@ fn other_problems(listing: &Listing, disk: &DiskSurvey) -> Vec<Check> {
         .collect()
 }
 
-/// Handles a daemon that holds the lock and does not listen at the socket.
-async fn without_socket(paths: &Paths, pid: u32, disk: &DiskSurvey) -> Vec<Check> {
+/// Checks a daemon that holds the lock and does not listen at the socket. `None` if it ends meanwhile.
+async fn without_socket(paths: &Paths, pid: u32, disk: &DiskSurvey) -> Option<Vec<Check>> {
     let until = tokio::time::Instant::now() + STARTUP_TIMEOUT;
     while tokio::time::Instant::now() < until {
         match (connect::probe(&paths.into()).await, DaemonLock::holder(paths)) {
-            (Ok(DaemonProbe::Ready(client)), _) => return answers(paths, client, disk).await,
-            (_, None) => return vec![Check::ok("daemon", "it ended just now")],
+            (Ok(DaemonProbe::Ready(client)), _) => return Some(answers(paths, client, disk).await),
+            (_, None) => return None,
             (_, Some(_)) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
     let message = format!("a daemon runs (pid {pid}), but does not listen at {}", paths.socket().display());
     let hint = format!("agents keep running, and the next command starts another daemon: kill {pid}");
-    vec![Check::fail("daemon", message, hint)]
+    Some(vec![Check::fail("daemon", message, hint)])
 }
 
 /// The kind of a lost worker, which decides the fix.

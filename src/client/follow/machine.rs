@@ -144,12 +144,9 @@ impl Machine {
             self.seen = 0;
         }
         self.repeated = snapshot.seq.max(self.seen);
-        let mut acts = vec![];
-        if snapshot.gap {
-            acts.push(FollowAction::Note(
-                "some lines were missed; see: swarm ralph logs ".to_owned() + &self.name,
-            ));
-        }
+        let note =
+            || FollowAction::Note(format!("some lines were missed; see: swarm ralph logs {}", self.name));
+        let acts = snapshot.gap.then(note).into_iter().collect();
         match snapshot.workers.iter().find(|w| w.name == self.name) {
             Some(worker) => self.view(worker),
             None => {

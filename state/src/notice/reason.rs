@@ -157,7 +157,7 @@ impl PauseBy {
     }
 
     /// Why the loop is paused, without the word "paused".
-    pub fn why(self) -> &'static str {
+    pub fn reason(self) -> &'static str {
         let (_, brief, why) = self.row();
         if why.is_empty() { brief } else { why }
     }
