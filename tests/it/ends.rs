@@ -87,6 +87,20 @@ fn loop_left_by_a_second_interrupt_is_canceled() {
 }
 
 #[test]
+fn result_of_a_loop_that_was_left_names_no_failure() {
+    let d = Desk::new();
+    let agent = d.agent(&[WAITS]);
+    let mut follower = d.w.follow(&d.words(&["--check", "false", "-n", "3"], &agent));
+    d.w.until("the first iteration", || d.path("there.1").exists().then_some(()));
+    follower.signal(Signal::SIGTERM);
+    follower.until_says(&d.w, "pausing a: ");
+    follower.signal(Signal::SIGTERM);
+    assert_eq!(follower.wait(&d.w), 130, "{}", follower.output());
+    follower.says("a: cancelled (0 iterations, ");
+    assert!(!follower.output().contains("  FAIL  "), "{}", follower.output());
+}
+
+#[test]
 fn follower_does_not_restart_a_stopped_daemon() {
     let d = Desk::new();
     let mut follower = followed(&d, &[]);

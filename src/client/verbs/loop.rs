@@ -286,6 +286,7 @@ fn result_page(report: &Report) -> Vec<String> {
     let mut lines = vec![format!("{}: {} ({})", report.name, end_word(report), used(report))];
     match report.iterations.last() {
         Some(last) => lines.extend(gates(last)),
+        None if report.end == Some(LoopEnd::Cancelled) => {}
         // Without an iteration, the reason is the only explanation.
         None => {
             let why = before_first(report).or_else(|| report.reason.as_deref().map(printable));
