@@ -83,6 +83,10 @@ fn work_that_is_only_in_a_snapshot_stays_until_it_is_discarded() {
         let _ = world.swarm(&["ralph", "clean", "late"]).ok().says("left 2 snapshots");
         let told = world.swarm(&["why", "late"]).ok();
         assert!(told.out.ends_with("next: to start it again: swarm respawn late\n"), "{}", told.out);
+        let _ = world
+            .swarm(&["ralph", "resume", "late"])
+            .code(1)
+            .warns("start the loop again: swarm respawn late");
         let again = "to start it again from the first iteration: swarm respawn late";
         let _ = world.swarm(&["ralph", "set", "late", "max_iterations=5"]).ok().warns(again);
         let _ = world.swarm(&[verb, &["--discard"]].concat()).ok().says("removed 2 snapshots");

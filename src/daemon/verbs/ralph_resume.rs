@@ -87,13 +87,15 @@ fn refuse_ended(slot: &Slot, now: Now) -> Result<()> {
         return Err(has_ended(slot));
     }
     slot.refuse_busy()?;
+    // Without its files, a higher limit would not help.
+    refuse_without_files(slot)?;
     let Some(ralph) = slot.engine.ralph() else { return Ok(()) };
     let reasons: Vec<String> = ralph.reached_limits(now).map(|reason| reason.text()).collect();
-    if !reasons.is_empty() {
-        let message = format!("the loop of worker '{name}' is still at its limit: {}", reasons.join("; "));
-        return Err(Error::conflict(message).hint(raise_and_resume(name.as_str(), &ralph.raised_limits())));
+    if reasons.is_empty() {
+        return Ok(());
     }
-    refuse_without_files(slot)
+    let message = format!("the loop of worker '{name}' is still at its limit: {}", reasons.join("; "));
+    Err(Error::conflict(message).hint(raise_and_resume(name.as_str(), &ralph.raised_limits())))
 }
 
 /// The limits to raise before a loop that ended at a limit can continue; `None` if it cannot.
