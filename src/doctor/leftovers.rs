@@ -93,8 +93,13 @@ fn damaged(found: &DamagedFile, ralph_root: &Path) -> Check {
             let message = format!("'{shown}' cannot be read: {cause}");
             let hint = match path.strip_prefix(ralph_root).ok().and_then(Path::parent) {
                 _ if *damage == Damage::Unreadable => format!("check it: ls -ld {}", quote_path(path)),
-                // The daemon does not read the file of a loop that has ended.
-                Some(name) => format!("if the loop has ended: swarm ralph clean {}", name.display()),
+                // The daemon writes the file again when the loop goes on, and never after its end.
+                Some(name) => {
+                    let name = name.display();
+                    format!(
+                        "if the loop is paused: swarm ralph resume {name}; if it has ended: swarm ralph clean {name}"
+                    )
+                }
                 None => "fix it, or have the daemon set it aside: swarm daemon restart".to_owned(),
             };
             Check::fail("state-files", message, hint)
