@@ -40,8 +40,8 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
         (_, Some(Cause::EarlierSwarm { .. })) => clean_later(name),
         (Status::Lost, _) => start_again(name, of.is_loop),
         (_, Some(Cause::Paused { by: PauseBy::BudgetUnseen, .. })) => format!(
-            "make the agent print its usage (claude -p --output-format json), or remove the limit (swarm ralph set {name} \
-             max_cost=none, or max_tokens=none); then swarm ralph resume {name}"
+            "make the agent print its usage (claude -p --output-format json), or remove the limit that you have set \
+             (swarm ralph set {name} max_cost=none, or max_tokens=none); then swarm ralph resume {name}"
         ),
         (_, Some(Cause::Paused { by: PauseBy::CannotCheck, .. })) => {
             format!("fix that, then swarm ralph resume {name}")
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn each_pause_has_its_next_step() {
-        let limit = "make the agent print its usage (claude -p --output-format json), or remove the limit \
+        let limit = "make the agent print its usage (claude -p --output-format json), or remove the limit that you have set \
                      (swarm ralph set a max_cost=none, or max_tokens=none); then swarm ralph resume a";
         let look = |change| {
             format!("look at the work (swarm ralph diff a), and {change}; then swarm ralph resume a")

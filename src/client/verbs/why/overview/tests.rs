@@ -96,7 +96,7 @@ fn long_lines_are_wrapped_and_commands_are_not() {
         block(&worker, &empty(), Out::plain())[1..],
         [
             "  next: make the agent print its usage (claude -p --output-format json),",
-            "        or remove the limit (swarm ralph set a max_cost=none,",
+            "        or remove the limit that you have set (swarm ralph set a max_cost=none,",
             "        or max_tokens=none); then swarm ralph resume a",
         ]
     );
