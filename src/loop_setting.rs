@@ -30,7 +30,7 @@ pub(crate) fn parse(key: &str, value: &str) -> Result<Edits> {
         "no_progress" => edits.budgets.no_progress = Some(limit(key, value)?),
         "max_context" => edits.budgets.max_context = Some(percent(key, value)?),
         "done_pattern" => {
-            let pattern = (value != "null").then_some(value);
+            let pattern = (!removes(value)).then_some(value);
             if let Some(pattern) = pattern {
                 Pattern::compile(pattern)
                     .map_err(|e| Error::invalid(format!("invalid done pattern: {}", e.trouble())))?;
@@ -61,7 +61,7 @@ fn seconds(key: &str, value: &str) -> Result<u64> {
     })
 }
 
-/// Parses a percentage of a context; the word `null` removes the limit.
+/// Parses a percentage of a context; see [`removes`].
 fn percent(key: &str, value: &str) -> Result<Option<u8>> {
     match limit(key, value) {
         Ok(percent) if percent.is_none_or(|percent| percent <= 100) => Ok(percent),
@@ -70,9 +70,14 @@ fn percent(key: &str, value: &str) -> Result<Option<u8>> {
     }
 }
 
-/// Parses a limit; the words `null` and `none` remove it.
+/// Whether a value stands for no value, as in the options of `loop` (`none`) and in JSON (`null`).
+pub(crate) fn removes(value: &str) -> bool {
+    matches!(value, "none" | "null")
+}
+
+/// Parses a limit; see [`removes`].
 fn limit<N: FromStr + PartialOrd + From<u8>>(key: &str, value: &str) -> Result<Option<N>> {
-    if matches!(value, "null" | "none") { Ok(None) } else { number(key, value).map(Some) }
+    if removes(value) { Ok(None) } else { number(key, value).map(Some) }
 }
 
 fn number<N: FromStr + PartialOrd + From<u8>>(key: &str, value: &str) -> Result<N> {

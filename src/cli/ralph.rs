@@ -92,7 +92,7 @@ pub enum RalphCommand {
     #[command(
         long_about = "Change a setting of a running, paused or lost loop, or of one that ended at a limit.\n\n\
         The change applies from the next iteration. Other gates and budgets cannot be changed. Times accept the forms \
-        90, 90s, 10m, 8h and 1h30m. null removes the value of a key marked with *; for limits, so does none. The keys are:\n\n  \
+        90, 90s, 10m, 8h and 1h30m. none removes the value of a key marked with *. The keys are:\n\n  \
           max_iterations      Maximum iterations\n  \
           max_time *          Maximum time of the loop\n  \
           max_cost *          Maximum cost in US dollars\n  \
@@ -109,7 +109,7 @@ pub enum RalphCommand {
 Examples:
   swarm ralph set agent max_iterations=20
   swarm ralph set agent max_cost=5 max_time=8h
-  swarm ralph set agent done_pattern=null
+  swarm ralph set agent done_pattern=none
   swarm ralph set agent max_iterations=50 && swarm ralph resume agent"
     )]
     Set(RalphSet),

@@ -96,8 +96,8 @@ pub struct RalphSetParams {
     /// `max_iterations`, `max_time`, `max_cost`, `max_tokens`, `max_failures`, `no_progress`, `max_context`,
     /// `inactivity_timeout`, `question_timeout`, `done_pattern` or `prompt_file`.
     pub key: String,
-    /// The value as text. Durations are seconds and `max_cost` is millionths of a US dollar. The word `null` removes
-    /// the done pattern or a limit that is optional.
+    /// The value as text. Durations are seconds and `max_cost` is millionths of a US dollar. The words `none`
+    /// and `null` remove the done pattern or a limit that is optional.
     pub value: String,
 }
 

@@ -336,6 +336,8 @@ fn resumed_loop_uses_the_limits_of_ralph_set() {
         "inactivity_timeout=1h30m",
     ];
     w.swarm(&set).ok().says("set max_cost=1.50 for a\n").says("set max_time=2h for a\n");
+    w.swarm(&["ralph", "set", "a", "done_pattern=x", "done_pattern=none"]).ok();
+    assert_eq!(w.ralph_state("a")["done_pattern"], Value::Null);
     fs::write(&go, "").unwrap();
     w.until("it is paused", || {
         let state = w.ralph_state("a");

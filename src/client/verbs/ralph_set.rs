@@ -67,7 +67,7 @@ fn last_iteration(key: &str, now: &RalphView) -> Option<String> {
 /// Converts a duration to seconds, and US dollars to millionths: the units of the protocol.
 fn in_base_units(key: &str, value: &str) -> Result<String> {
     let number = match key {
-        "max_time" | "max_cost" if matches!(value, "null" | "none") => return Ok(value.to_owned()),
+        "max_time" | "max_cost" if loop_setting::removes(value) => return Ok(value.to_owned()),
         "question_timeout" => parse_duration(value),
         "inactivity_timeout" | "max_time" => parse_nonzero_duration(value),
         "max_cost" => parse_dollars(value),
