@@ -6,7 +6,7 @@
 //! printing.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
@@ -54,7 +54,11 @@ pub fn start(sessions: &SessionStore, request: &StartRequest) -> Result<StartedL
     let dir = request.dir.canonicalize().map_err(|e| failed("use", &request.dir, e))?;
     let root = if request.kind == SessionKind::DoIt { project::root_of(&dir) } else { dir.clone() };
     let path = root.join(SESSION_STATE_DIR).join(request.kind.file_name(&request.session));
-    let lock = |path: &Path| sessions.lock(path, COMMAND_LOCK_TIMEOUT).map_err(not_locked);
+    // Together, since a hook has to answer in time.
+    let until = Instant::now() + COMMAND_LOCK_TIMEOUT;
+    let lock = |path: &Path| {
+        sessions.lock(path, until.saturating_duration_since(Instant::now())).map_err(not_locked)
+    };
     // A session has one loop in all directories together, and a project has one do-it loop.
     let _locks = (lock(&sessions.dir(&request.session))?, lock(&path)?);
     let now = Utc::now().trunc_subsecs(3);
@@ -231,8 +235,8 @@ fn task_loop(request: &StartRequest, now: DateTime<Utc>) -> Result<SessionLoop> 
 /// The error for a state file that could not be locked.
 fn not_locked(error: io::Error) -> Error {
     match error.kind() {
-        io::ErrorKind::WouldBlock => Error::system("the loop's state file is in use", error),
-        _ => Error::system("cannot lock the loop's state file", error).hint(OWN_DIRECTORY),
+        io::ErrorKind::WouldBlock => Error::system("the loop is in use by another process", error),
+        _ => Error::system("cannot lock the loop", error).hint(OWN_DIRECTORY),
     }
 }
 
@@ -245,8 +249,12 @@ pub fn cancel_loop(
 ) -> Result<Option<LocatedLoop>> {
     let Some(found) = find_loop(sessions, session, dir)? else { return Ok(None) };
     let _lock = sessions.lock(&found.path, COMMAND_LOCK_TIMEOUT).map_err(not_locked)?;
-    // The loop may have changed or ended before the lock was acquired.
-    let Some(found) = LocatedLoop::read(found.path) else { return Ok(None) };
+    // Before the lock was acquired, the loop may have changed or ended, and another session have started one.
+    let is_meant = |found: &LocatedLoop| {
+        let owner = found.file.as_ref().ok().and_then(|file| file.state().session());
+        session.is_none() || owner.is_none() || owner == session
+    };
+    let Some(found) = LocatedLoop::read(found.path).filter(is_meant) else { return Ok(None) };
     let state = found.file.as_ref().ok().map(SessionFile::state);
     match state.and_then(|state| Some((state, state.session().or(session)?))) {
         Some((state, owner)) => {

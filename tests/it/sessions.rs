@@ -170,7 +170,7 @@ fn start_warns_when_no_settings_mention_the_hooks() {
         command.args(["--session-id", &dir.replace('/', ".")]);
         let ran = world.run(command).ok();
         assert_eq!(ran.json()["active"], true);
-        ran.err.contains("nothing continues the loop; to install them for new sessions: swarm hooks install")
+        ran.err.contains("nothing continues this loop; to install them for new sessions: swarm hooks install")
     }
     let mut world = World::new();
     assert!(is_warned(&world, "work"));

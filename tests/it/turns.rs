@@ -125,7 +125,7 @@ impl<'w> Host<'w> {
         self.swarm_session(&[&["start"], args].concat()).ok()
     }
 
-    /// The state file of a loop that is no do-it loop.
+    /// The state file of a loop that is not a do-it loop.
     pub(crate) fn state_file(&self) -> PathBuf {
         self.world.work().join(format!(".claude/ralph-loop.{}.local.md", self.session))
     }
@@ -301,7 +301,7 @@ impl<'w> Host<'w> {
         children.into_iter().map(|child| Heard::of(child.wait_with_output().unwrap().into())).collect()
     }
 
-    /// Locks the state file of a loop that is no do-it loop.
+    /// Locks the state file of a loop that is not a do-it loop.
     pub(crate) fn lock(&self) -> fs::File {
         let state_file = self.state_file().canonicalize().unwrap();
         let name = format!("{:x}", Md5::digest(state_file.as_os_str().as_encoded_bytes()));

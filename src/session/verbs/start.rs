@@ -14,8 +14,8 @@ use crate::session::start::{self, MAX_TASK_BYTES, StartedLoop, current_session, 
 use crate::session::store::SessionStore;
 use crate::{marks, paths};
 
-const NO_HOOKS: &str = "the settings of Claude Code, Codex and opencode do not mention swarm, and without its hooks nothing \
-                        continues the loop; to install them for new sessions: swarm hooks install";
+const NO_HOOKS: &str = "no settings of Claude Code, Codex or opencode mention swarm: without its hooks, nothing continues \
+                        this loop; to install them for new sessions: swarm hooks install";
 
 pub(super) fn run(sessions: &SessionStore, args: SessionStart, out: Out) -> CommandResult {
     let session = match &args.session_id {
