@@ -362,13 +362,9 @@ fn daemon_status_reports_whether_the_daemon_runs() {
 }
 
 #[test]
-fn fetch_of_a_worker_here_differs_from_an_unknown_one() {
+fn fetch_without_a_host_claims_nothing_about_the_worker() {
     let w = World::new();
-    w.spawn("a", &[], &["true"]).ok();
-    w.swarm(&["fetch", "a"])
-        .code(2)
-        .warns("the worker is on this machine")
-        .warns("hint: name it as HOST/NAME");
-    let said = w.swarm(&["fetch", "nope"]).code(2).err;
-    assert!(said.contains("no worker named 'nope'") && !said.contains("this machine"), "{said}");
+    let said = w.swarm(&["fetch", "nope"]).code(2).warns("hint: name it as HOST/NAME").err;
+    assert!(said.contains("fetch is for a worker on a remote host"), "{said}");
+    assert_eq!(w.daemon_pid(), None);
 }

@@ -11,18 +11,17 @@ use crate::remote::code;
 
 pub(super) async fn run(ctx: &ClientContext, args: &Fetch) -> CommandResult {
     let place = ctx.place()?;
-    let call = Call::Status(Named { name: args.name.to_string() });
-    let worker = ctx.call::<WorkerView>(&call, QUICK_TIMEOUT).await;
     let Some(host) = place.host() else {
-        worker?;
-        let error = Error::usage("the worker is on this machine: fetch is for one on a remote host");
+        let error = Error::usage("fetch is for a worker on a remote host");
         return Err(error.hint("name it as HOST/NAME").into());
     };
     if host.spec.ssh.is_none() {
         let error = Error::usage(format!("the jobs of {} work on directories of this machine", host.name));
         return Err(error.hint("the branch is in the worker's repository already").into());
     }
-    let Some(worktree) = worker?.worktree else {
+    let call = Call::Status(Named { name: args.name.to_string() });
+    let worker: WorkerView = ctx.call(&call, QUICK_TIMEOUT).await?;
+    let Some(worktree) = worker.worktree else {
         return Err(Error::invalid(format!("worker '{}' has no worktree", args.name)).into());
     };
     code::fetch(&place, host, &current_dir()?, &args.name, (&worktree.base_repo, &worktree.branch)).await?;
