@@ -29,7 +29,7 @@ If the agent is still starting, swarm types the text when the agent is ready, af
 types only an answer that the dialog shows: the number of a row, a letter in parentheses, the y or n of a question, \
 or an empty text, which presses Enter. If swarm has no profile for the agent (see swarm-config(5)), it treats two \
 things as a dialog: a numbered list with a cursor mark such as > on one line, and a yes-or-no question whose choices \
-end the screen, such as [y/N] or (yes/no). swarm send NAME y answers any such question.
+end the screen, such as [y/N] or (yes/no). swarm types your answer unchanged: some programs require the whole word yes or no.
 
 The command fails if the text could not be typed or may have been lost. If the program has not read the text yet, the \
 terminal queues it; the command then prints a warning and exits with 0.

@@ -105,7 +105,7 @@ fn while_waiting(name: &str, cause: Option<&Cause>) -> String {
             format!("swarm answer {name} yes, no, always or a text; or: swarm attach {name}")
         }
         Some(Cause::NeedsPerson { text, .. }) if text == YES_OR_NO => {
-            format!("swarm send {name} y, swarm send {name} n, or: swarm attach {name}")
+            format!("answer as it asks (swarm send {name} y), or: swarm attach {name}")
         }
         _ => format!("the agent waits for you: swarm attach {name}"),
     }
@@ -205,7 +205,7 @@ mod tests {
         let cause = Some(&Cause::NeedsPerson { text: YES_OR_NO.into(), answerable: false });
         let (name, is_loop, is_paused, raise) = ("a", false, false, None);
         let of = Situation { name, status: Status::Waiting, is_loop, is_paused, cause, raise };
-        let step = "swarm send a y, swarm send a n, or: swarm attach a";
+        let step = "answer as it asks (swarm send a y), or: swarm attach a";
         assert_eq!(next_step(&of).as_deref(), Some(step));
     }
 

@@ -75,7 +75,7 @@ fn a_block_has_the_cause_the_evidence_and_the_next_step() {
             "a: waiting (iteration 3/9), asks: Delete it?",
             "  | Delete it?",
             "  | (y/n):",
-            "  next: swarm send a y, swarm send a n, or: swarm attach a",
+            "  next: answer as it asks (swarm send a y), or: swarm attach a",
         ]
     );
 }
