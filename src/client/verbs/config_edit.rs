@@ -36,7 +36,11 @@ pub(super) fn run(ctx: &ClientContext, args: &ConfigEdit) -> CommandResult {
         return Err(error.into());
     }
     let is_same = fs::read(&path).ok() == before;
-    ctx.out.note(if is_same { "nothing was changed" } else { "your changes are saved" });
+    ctx.out.note(match (is_same, created) {
+        (false, _) => "your changes are saved",
+        (true, true) => "the file was created and not changed",
+        (true, false) => "nothing was changed",
+    });
     let errors = config_check::check(ctx)?;
     if errors.iter().any(|(file, _)| *file == path) {
         ctx.out.hint(&format!("to correct the file: swarm config edit{flag}"));
