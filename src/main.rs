@@ -84,7 +84,7 @@ fn status(result: CommandResult, json: bool, out: Out) -> u8 {
 
 fn dispatch(cli: Cli) -> CommandResult {
     // Errors in the file of --config are reported by every command, also by those that need no settings. `config` has
-    // better reports, and a person must be able to stop the daemon in spite of them.
+    // better reports, and the daemon's status and its end must not depend on them.
     let is_exempt = matches!(
         cli.command,
         Command::Config(_) | Command::Daemon(DaemonCommand::Stop | DaemonCommand::Status(_))

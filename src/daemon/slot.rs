@@ -64,7 +64,7 @@ pub(crate) enum Recovery {
     Pending {
         elsewhere: Option<MachineId>,
     },
-    /// Its run was ending when this daemon started. The settings may resume the loop once it is over.
+    /// Its run was ending when this daemon started. The settings may resume the loop when it has ended.
     RunEnding,
     Done,
 }

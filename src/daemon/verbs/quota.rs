@@ -22,9 +22,9 @@ impl Supervisor {
     pub(crate) fn quota(&mut self) -> QuotaView {
         self.apply_quotas();
         let mut loops: BTreeMap<QuotaAccount, Vec<&Slot>> = BTreeMap::new();
-        for slot in
-            self.slots.values().filter(|slot| slot.spec.ralph.is_some() && slot.status().is_live_or_paused())
-        {
+        for slot in self.slots.values().filter(|slot| {
+            slot.spec.ralph.is_some() && slot.status().is_live_or_paused() && !slot.engine.is_stopped()
+        }) {
             if let Some(account) = account_of(slot).filter(|_| slot.origin.legacy.is_none()) {
                 loops.entry(account).or_default().push(slot);
             }
