@@ -23,6 +23,7 @@ use super::store::{COMMAND_LOCK_TIMEOUT, LocatedLoop, SessionStore, write_state}
 use crate::cli::SessionPlace;
 use crate::error::{Error, Result, failed};
 use crate::paths::OWN_DIRECTORY;
+use crate::shell::quote_path;
 
 /// The maximum size of a task, which is fed back whole at every turn.
 pub const MAX_TASK_BYTES: usize = 1 << 20;
@@ -60,10 +61,11 @@ pub fn start(sessions: &SessionStore, request: &StartRequest) -> Result<StartedL
         sessions.lock(path, until.saturating_duration_since(Instant::now())).map_err(not_locked)
     };
     // A session has one loop in all directories together, and a project has one do-it loop.
-    let _locks = (lock(&sessions.dir(&request.session))?, lock(&path)?);
+    let _session = lock(&sessions.dir(&request.session))?;
+    let found = sessions.find(&request.session, &[&dir]).map_or_else(|| path.clone(), |found| found.path);
+    let _file = lock(&found)?;
     let now = Utc::now().trunc_subsecs(3);
-    let own = sessions.find(&request.session, &[&dir]);
-    if let Some(found) = own.or_else(|| LocatedLoop::read(path.clone())) {
+    if let Some(found) = LocatedLoop::read(found) {
         return resume_existing(sessions, request, &found, &path, now);
     }
     let (state, options, mut warnings) = match request.kind {
@@ -116,7 +118,7 @@ fn resume_existing(
             Some(owner) => {
                 format!("swarm session cancel --session-id {owner}, or /cancel-ralph in that session")
             }
-            None => format!("rm '{shown}'"),
+            None => format!("rm {}", quote_path(&found.path)),
         };
         let message = format!("{whose} already ({}): {shown}", state.position());
         Err(Error::conflict(message).hint(format!("to end it: {end}{hint}")))
@@ -312,8 +314,10 @@ fn apply(
 pub fn readable(found: &LocatedLoop) -> Result<&SessionLoop> {
     let shown = found.path.display();
     found.file.as_ref().map(SessionFile::state).map_err(|error| {
-        Error::conflict(format!("{shown} cannot be read: {error}"))
-            .hint(format!("fix that line, or remove the file to cancel its loop: rm '{shown}'"))
+        Error::conflict(format!("{shown} cannot be read: {error}")).hint(format!(
+            "fix that line, or remove the file to cancel its loop: rm {}",
+            quote_path(&found.path)
+        ))
     })
 }
 

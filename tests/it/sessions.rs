@@ -140,6 +140,21 @@ fn of_two_starts_at_once_in_two_directories_one_is_refused() {
 }
 
 #[test]
+fn a_start_in_another_directory_waits_for_the_lock_of_the_existing_loop() {
+    let world = World::new();
+    let host = Host::new(&world, "s1");
+    host.start(&["one"]);
+    fs::create_dir(world.path("other")).unwrap();
+    let lock = host.lock();
+    let mut command = world.command(crate::world::SWARM);
+    command.current_dir(world.path("other")).args(["session", "start", "--session-id", "s1"]);
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    world.until("the start waits for the lock", || is_open_in(child.id(), &lock).then_some(()));
+    drop(lock);
+    assert_eq!(child.wait().unwrap().code(), Some(1), "its loop is live");
+}
+
+#[test]
 fn hint_of_a_refused_start_ends_the_loop_in_question() {
     let world = World::new();
     let other_dir = world.path("other");
@@ -156,7 +171,7 @@ fn hint_of_a_refused_start_ends_the_loop_in_question() {
     // The file of a loop without an owner can only be deleted.
     let file = fs::read_to_string(first.state_file()).unwrap();
     fs::write(first.state_file(), file.replace("session_id: \"s1\"\n", "")).unwrap();
-    let rm = format!("to end it: rm '{}'", first.state_file().canonicalize().unwrap().display());
+    let rm = format!("to end it: rm {}", first.state_file().canonicalize().unwrap().display());
     start(&world, &["two"]).code(1).warns(&rm);
 }
 
