@@ -93,13 +93,10 @@ fn damaged(found: &DamagedFile, ralph_root: &Path) -> Check {
             let message = format!("'{shown}' cannot be read: {cause}");
             let hint = match path.strip_prefix(ralph_root).ok().and_then(Path::parent) {
                 _ if *damage == Damage::Unreadable => format!("check it: ls -ld {}", quote_path(path)),
+                // The daemon writes the file of a loop that goes on, not that of an ended or an earlier one.
                 Some(name) => {
-                    let name = name.display().to_string();
-                    // The daemon writes the file of a loop that goes on, not that of an ended or an earlier one.
-                    let paused = (!name.contains('.')).then(|| {
-                        format!("if the loop is paused: swarm ralph resume {name}; if it has ended: ")
-                    });
-                    format!("{}swarm ralph clean {name}", paused.unwrap_or_default())
+                    let name = name.display();
+                    format!("if the loop is paused: swarm ralph resume {name}; otherwise move the file away")
                 }
                 None => "fix it, or have the daemon set it aside: swarm daemon restart".to_owned(),
             };

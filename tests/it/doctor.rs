@@ -296,10 +296,7 @@ fn damaged_and_leftover_files_are_found_and_not_changed() {
     found.has("state-files", "fail", "torn.json' cannot be read");
     found.has("state-files", "fail", "dir.json' cannot be read");
     let hint = found.has("state-files", "fail", "ralph/loop/state.json' cannot be read");
-    assert_eq!(
-        hint,
-        "if the loop is paused: swarm ralph resume loop; if it has ended: swarm ralph clean loop"
-    );
+    assert_eq!(hint, "if the loop is paused: swarm ralph resume loop; otherwise move the file away");
     assert!(found.has("state-files", "fail", "written by a newer swarm").contains("newer swarm"));
     found.has("state-files", "warn", "old.json.corrupt-20260101T000000' could not be read and was set aside");
     found.has("state-files", "warn", "state.json.corrupt-20260101T000000'");
