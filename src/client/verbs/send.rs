@@ -95,7 +95,15 @@ fn parse(args: &Send) -> Result<SendTarget> {
         }
         (_, Some(_)) => return Err(usage("give either a text or --file, not both")),
         (["-"], None) => TextSource::Stdin,
-        (words, None) => TextSource::Words(without_line_end(&words.join(" ")).to_owned()),
+        (words, None) => {
+            let text = words.join(" ");
+            // An empty text would press Enter, so a line end alone stays.
+            let typed = match without_line_end(&text) {
+                "" => &text,
+                typed => typed,
+            };
+            TextSource::Words(typed.to_owned())
+        }
     };
     Ok(SendTarget { to, source })
 }
@@ -199,10 +207,12 @@ mod tests {
 
     #[test]
     fn one_trailing_newline_is_removed() {
-        for (text, kept) in [("y\n", "y"), ("y\r\n", "y"), ("y\n\n", "y\n"), ("y\r", "y\r"), ("\n", "")] {
+        for (text, kept) in [("y\n", "y"), ("y\r\n", "y"), ("y\n\n", "y\n"), ("y\r", "y\r")] {
             assert_eq!(words(&["a", text]).1, kept);
             assert_eq!(text_of("f", Ok(text.into())).unwrap(), kept);
         }
+        assert_eq!(text_of("f", Ok(b"\n".to_vec())).unwrap(), "");
+        assert_eq!(words(&["a", "\n"]).1, "\n", "an empty text would press Enter");
         assert!(text_of("f", Ok(vec![0xff])).unwrap_err().message.contains("not valid UTF-8"));
     }
 }
