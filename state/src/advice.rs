@@ -46,9 +46,10 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
         (_, Some(Cause::Paused { by: PauseBy::CannotCheck, .. })) => {
             format!("fix that, then swarm ralph resume {name}")
         }
-        (_, Some(Cause::Paused { by: PauseBy::NoProgress, .. })) => {
-            review(name, &format!("change the task (swarm ralph set {name} prompt_file=FILE)"))
-        }
+        (_, Some(Cause::Paused { by: PauseBy::NoProgress, .. })) => format!(
+            "look at the iterations (swarm report {name}), and change the task \
+             (swarm ralph set {name} prompt_file=FILE); then swarm ralph resume {name}"
+        ),
         (_, Some(Cause::Paused { by: PauseBy::StoryStuck, .. })) => {
             review(name, "fix it, the story or its checks")
         }
@@ -213,6 +214,8 @@ mod tests {
     fn each_pause_has_its_next_step() {
         let limit = "make the agent print its usage (claude -p --output-format json), or remove the limit that you have set \
                      (swarm ralph set a max_cost=none, or max_tokens=none); then swarm ralph resume a";
+        let stalled = "look at the iterations (swarm report a), and change the task \
+                       (swarm ralph set a prompt_file=FILE); then swarm ralph resume a";
         let look = |change| {
             format!("look at the work (swarm ralph diff a), and {change}; then swarm ralph resume a")
         };
@@ -221,7 +224,7 @@ mod tests {
             (PauseBy::Shutdown, "swarm ralph resume a".to_owned()),
             (PauseBy::CannotCheck, "fix that, then swarm ralph resume a".to_owned()),
             (PauseBy::BudgetUnseen, limit.to_owned()),
-            (PauseBy::NoProgress, look("change the task (swarm ralph set a prompt_file=FILE)")),
+            (PauseBy::NoProgress, stalled.to_owned()),
             (PauseBy::StoryStuck, look("fix it, the story or its checks")),
             (PauseBy::HeldOut, look("fix the task or the hidden check")),
         ] {

@@ -260,7 +260,7 @@ fn loop_prints_the_next_step_after_its_result() {
     let flags = "--name a --no-promise --check false --no-progress 1 -- true";
     command.args(["-c", &format!("exec '{SWARM}' loop x {flags} 2>&1")]).current_dir(w.repo("repo"));
     let said = w.run(command).code(1).out;
-    let end = "s)\n  FAIL  false\nhint: to go on: look at the work (swarm ralph diff a), and ";
+    let end = "s)\n  FAIL  false\nhint: to go on: look at the iterations (swarm report a), and ";
     assert!(said.contains("\na: paused (1 iteration, ") && said.contains(end), "{said}");
     assert!(said.ends_with("; then swarm ralph resume a\n"), "{said}");
 }

@@ -133,7 +133,7 @@ fn why_of_a_loop_paused_without_progress_suggests_a_look_at_its_work() {
     let said = why(&w, "a");
     assert!(said.contains("\nin force: 1 check, watched files, canary\n"), "{said}");
     assert!(said.starts_with("a: paused (iteration 2/5): no progress\n"), "{said}");
-    assert!(said.contains("next: look at the work (swarm ralph diff a), "), "{said}");
+    assert!(said.contains("next: look at the iterations (swarm report a), "), "{said}");
     assert_eq!(report(&w, "a")["status"], "paused");
     let said = w.swarm(&["report", "a"]).ok().out;
     assert!(said.contains("\npaused, 2 iterations, ") && said.contains("s: no progress\n"), "{said}");
@@ -288,7 +288,7 @@ plain: failed, exit status 3
 held: paused (iteration 2/5), no progress
   FAIL  false
   | exit status 1
-  next: look at the work (swarm ralph diff held),
+  next: look at the iterations (swarm report held),
         and change the task (swarm ralph set held prompt_file=FILE);
         then swarm ralph resume held
 done: done, exited
